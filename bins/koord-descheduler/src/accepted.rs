@@ -4,30 +4,10 @@
 use koord_program::flags::accepted::AcceptedFlags;
 
 pub(crate) const ACCEPTED: &[AcceptedFlags] = &[
-    AcceptedFlags {
-        values: "cert-dir",
-        switches: "",
-        anyway: &[""],
-        why: "a certificate that the program makes is kept in memory alone",
-    },
-    AcceptedFlags {
-        values: "",
-        switches: "permit-address-sharing permit-port-sharing",
-        anyway: &["false"],
-        why: "a port that another program has is never shared",
-    },
-    AcceptedFlags {
-        values: "show-hidden-metrics-for-version",
-        switches: "",
-        anyway: &[""],
-        why: "no metric is hidden",
-    },
-    AcceptedFlags {
-        values: "log-flush-frequency log-json-info-buffer-size log-text-info-buffer-size logging-format",
-        switches: "log-json-split-stream log-text-split-stream",
-        anyway: &["", "false", "0", "text", "5s"],
-        why: "logs are lines of text that are written at once",
-    },
+    AcceptedFlags::CERTIFICATES,
+    AcceptedFlags::SHARED_PORTS,
+    AcceptedFlags::HIDDEN_METRICS,
+    AcceptedFlags::LOGS,
     AcceptedFlags {
         values: "",
         switches: "disable-metrics",

@@ -11,7 +11,10 @@ use koord_descheduler_runtime::{
 };
 use koord_program::{
     ControllerSettings, Dependencies, Program,
-    component::{api_server, changing_configz, election, program_pod, write_configuration},
+    component::{
+        api_server, changing_configz, election, program_pod, suggestion, warn_of_configuration, warn_of_flags,
+        write_configuration,
+    },
     debug,
     gates::Gates,
     serving::{SecurePort, TlsFlags},
@@ -94,12 +97,7 @@ pub async fn run(checked: Checked, stop: CancellationToken) -> Result<()> {
         println!("{line}");
         return Ok(());
     }
-    if !unserved_suites.is_empty() {
-        tracing::warn!(?unserved_suites, "these of --tls-cipher-suites are not safe, and not served");
-    }
-    for (flag, why) in &options.without_effect {
-        tracing::warn!(flag, "the flag has no effect: {why}");
-    }
+    warn_of_flags(&options.without_effect, &unserved_suites);
     let (configuration, text) = configuration_with_text(&options)?;
     let scheduler = scheduler_configuration(&options)?;
     if let Some(file) = &options.write_config_to {
@@ -172,17 +170,8 @@ async fn run_descheduler(
     let shown = shown(&configuration.effective()?);
     let ends_after_a_pass = configuration.ends_after_a_pass();
     let values = configuration.values;
-    let program = ControllerSettings {
-        kubeconfig: None,
-        namespaces: Vec::new(),
-        metrics,
-        health,
-        traces,
-        lease_namespace: None,
-        requests_per_second: values.client_connection.qps as f32,
-        requests_burst: u32::try_from(values.client_connection.burst).unwrap_or(0),
-        gates: gates.clone(),
-    };
+    let program = ControllerSettings::of_component(&values.client_connection, gates.clone());
+    let program = ControllerSettings { metrics, health, traces, ..program };
     let clock = Arc::clone(&dependencies.clock);
     let mut program = Program::new(BUILD, program, dependencies, &stop)?;
     let core = program.core();
@@ -243,19 +232,14 @@ async fn run_descheduler(
 /// Reports what of the configuration has no effect, or another one than with kubernetes-sigs/descheduler.
 fn report(Settings { configuration, gates, .. }: &Settings) {
     for Note { consequence, problem } in configuration.notes() {
-        let suggestion = problem.suggestion.as_deref().map(|text| format!("; {text}")).unwrap_or_default();
         tracing::warn!(
             consequence = consequence.name(),
-            "the policy of kubernetes-sigs/descheduler means something else here: {problem}{suggestion}"
+            "the policy of kubernetes-sigs/descheduler means something else here: {problem}{}",
+            suggestion(problem)
         );
     }
-    for problem in configuration.warnings() {
-        let suggestion = problem.suggestion.as_deref().map(|text| format!("; {text}")).unwrap_or_default();
-        tracing::warn!("the configuration names what has no effect: {problem}{suggestion}");
-    }
-    for (gate, why) in gates.without_effect() {
-        tracing::warn!(gate, "the feature gate has no effect: {why}");
-    }
+    warn_of_configuration(&configuration.warnings());
+    gates.warn_without_effect();
 }
 
 #[cfg(test)]

@@ -22,9 +22,7 @@ pub async fn run_with(
     environment: koord_webhook_server::Environment,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    for (gate, why) in checked.settings.gates.without_effect() {
-        tracing::warn!(gate, "the feature gate has no effect: {why}");
-    }
+    checked.settings.gates.warn_without_effect();
     let mut program = Program::new(BUILD, checked.settings.clone(), dependencies, &stop)?;
     add_controllers(program.core(), &checked)?;
     if !checked.enabled("WebhookFramework") {

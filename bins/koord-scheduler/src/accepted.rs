@@ -4,18 +4,8 @@
 use koord_program::flags::accepted::AcceptedFlags;
 
 pub(crate) const ACCEPTED: &[AcceptedFlags] = &[
-    AcceptedFlags {
-        values: "cert-dir",
-        switches: "",
-        anyway: &[""],
-        why: "a certificate that the program makes is kept in memory alone",
-    },
-    AcceptedFlags {
-        values: "",
-        switches: "permit-address-sharing permit-port-sharing",
-        anyway: &["false"],
-        why: "a port that another program has is never shared",
-    },
+    AcceptedFlags::CERTIFICATES,
+    AcceptedFlags::SHARED_PORTS,
     AcceptedFlags {
         values: "authentication-kubeconfig authorization-kubeconfig",
         switches: "",
@@ -40,17 +30,13 @@ pub(crate) const ACCEPTED: &[AcceptedFlags] = &[
         anyway: &["", "false"],
         why: "no earlier version is emulated: what the program does follows from its own version, its gates and what the API server serves",
     },
+    AcceptedFlags::HIDDEN_METRICS,
+    AcceptedFlags::LOGS,
     AcceptedFlags {
-        values: "show-hidden-metrics-for-version",
-        switches: "",
-        anyway: &[""],
-        why: "no metric is hidden",
-    },
-    AcceptedFlags {
-        values: "async-log-queue-length log-flush-frequency log-json-info-buffer-size log-text-info-buffer-size logging-format",
-        switches: "async-log log-json-split-stream log-text-split-stream",
-        anyway: &["", "false", "0", "text", "5s"],
-        why: "logs are lines of text that are written at once",
+        values: "async-log-queue-length",
+        switches: "async-log",
+        anyway: &["", "false", "0"],
+        why: AcceptedFlags::LOGS.why,
     },
     AcceptedFlags {
         values: "",

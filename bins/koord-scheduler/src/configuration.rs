@@ -128,7 +128,7 @@ mod tests {
         let mut hooks = HookFactories::new();
         hooks.register("auditors", |_, args| match args.as_str() {
             Some("strict") => Ok(Box::new(Nothing)),
-            _ => Err("say strict".to_owned()),
+            _ => Err("say strict".into()),
         });
         let with_args =
             |args: &str| configured_with(&format!("{text}        factoryArgs: {args}\n"), &hooks).map(|_| ());

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use koord_runtime::clock::SharedClock;
 use koord_scheduler_framework::pod::Pod;
 use koord_scheduler_plugins_koordinator::elastic_quota::{
-    Forest, HookFactories, QuotaHook, QuotaUpdate, QuotaUpdateState,
+    BoxError, Forest, HookFactories, QuotaHook, QuotaUpdate, QuotaUpdateState,
 };
 use koord_scheduler_runtime::HookLatency;
 use koord_types::elastic_quota::ElasticQuota;
@@ -26,7 +26,7 @@ impl Hooks {
     pub(crate) fn add(
         &mut self,
         factory_key: &str,
-        factory: impl Fn(&str, &Value) -> Result<Box<dyn QuotaHook>, String> + Send + Sync + 'static,
+        factory: impl Fn(&str, &Value) -> Result<Box<dyn QuotaHook>, BoxError> + Send + Sync + 'static,
     ) {
         let stopwatch = self.stopwatch.clone();
         self.factories.register(factory_key, move |key, args| {
@@ -96,7 +96,7 @@ impl QuotaHook for Measured {
         self.stopwatch.measure(&self.key, "update_quota_status", || self.hook.update_quota_status(old, new))
     }
 
-    fn check_pod(&self, quota: &str, pod: &Pod, quotas: &Forest) -> Result<(), String> {
+    fn check_pod(&self, quota: &str, pod: &Pod, quotas: &Forest) -> Result<(), BoxError> {
         self.stopwatch.measure(&self.key, "check_pod", || self.hook.check_pod(quota, pod, quotas))
     }
 }

@@ -6,7 +6,9 @@ use anyhow::Result;
 use koord_configuration::LeaderElection;
 use koord_program::{
     ControllerSettings, Dependencies, Program,
-    component::{api_server, configz, election, program_pod, write_configuration},
+    component::{
+        api_server, configz, election, program_pod, warn_of_configuration, warn_of_flags, write_configuration,
+    },
     gates::Gates,
     serving::{SecurePort, TlsFlags},
 };
@@ -106,12 +108,7 @@ pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: C
         println!("{line}");
         return Ok(());
     }
-    if !unserved_suites.is_empty() {
-        tracing::warn!(?unserved_suites, "these of --tls-cipher-suites are not safe, and not served");
-    }
-    for (flag, why) in &options.without_effect {
-        tracing::warn!(flag, "the flag has no effect: {why}");
-    }
+    warn_of_flags(&options.without_effect, &unserved_suites);
     let configuration = with_hooks(&options, plugins.hooks.factories())?;
     if let Some(file) = &options.write_config_to {
         return write_configuration(&configuration.effective()?, file);
@@ -174,17 +171,8 @@ async fn run_profiles(
     let (webhooks, transformers) = (webhooks(&configuration)?, gates::transformers(&gates));
     let policy = gates::policy(&gates, scheduler_pod);
     let values = configuration.values;
-    let program = ControllerSettings {
-        kubeconfig: None,
-        namespaces: Vec::new(),
-        metrics: listen,
-        health: listen,
-        traces,
-        lease_namespace: None,
-        requests_per_second: values.client_connection.qps as f32,
-        requests_burst: u32::try_from(values.client_connection.burst).unwrap_or(0),
-        gates,
-    };
+    let program = ControllerSettings::of_component(&values.client_connection, gates);
+    let program = ControllerSettings { metrics: listen, health: listen, traces, ..program };
     let timings = timings(&values, parked_max);
     let clock = Arc::clone(&dependencies.clock);
     let mut program = Program::new(BUILD, program, dependencies, &stop)?;
@@ -222,18 +210,13 @@ async fn run_profiles(
 
 /// Says what of the configuration has no effect.
 fn report(profiles: &[BuiltProfile], Settings { configuration, gates, controllers, .. }: &Settings) {
-    for problem in configuration.warnings() {
-        let suggestion = problem.suggestion.as_deref().map(|text| format!("; {text}")).unwrap_or_default();
-        tracing::warn!("the configuration names what has no effect: {problem}{suggestion}");
-    }
+    warn_of_configuration(&configuration.warnings());
     for BuiltProfile { profile, idle } in profiles {
         for idle in idle {
             tracing::warn!(profile = &*profile.scheduler, "{idle}");
         }
     }
-    for (gate, why) in gates.without_effect() {
-        tracing::warn!(gate, "the feature gate has no effect: {why}");
-    }
+    gates.warn_without_effect();
     let is_known =
         |name: &str| profiles.iter().flat_map(|built| &built.profile.plugins).any(|plugin| plugin.name() == name);
     for name in controllers.names().filter(|name| !is_known(name)) {

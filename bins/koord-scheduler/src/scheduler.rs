@@ -5,7 +5,7 @@ use std::{process::ExitCode, sync::Arc};
 use koord_program::logs;
 use koord_resource::rbac::RbacRule;
 use koord_scheduler_framework::Plugin;
-use koord_scheduler_plugins_koordinator::elastic_quota::QuotaHook;
+use koord_scheduler_plugins_koordinator::elastic_quota::{BoxError, QuotaHook};
 use serde_json::Value;
 
 use crate::{Options, identity::NAME, permissions, plugins::Plugins, run::run_with_plugins};
@@ -66,7 +66,7 @@ impl Scheduler {
     pub fn with_quota_hook(
         mut self,
         factory_key: &str,
-        factory: impl Fn(&str, &Value) -> Result<Box<dyn QuotaHook>, String> + Send + Sync + 'static,
+        factory: impl Fn(&str, &Value) -> Result<Box<dyn QuotaHook>, BoxError> + Send + Sync + 'static,
     ) -> Self {
         self.plugins.hooks.add(factory_key, factory);
         self
@@ -119,7 +119,8 @@ mod tests {
 
     #[test]
     fn a_hook_of_quotas_is_made_by_the_factory_that_it_names() {
-        let scheduler = Scheduler::new().with_quota_hook("auditors", |key, _| Err(format!("{key} is not right")));
+        let scheduler =
+            Scheduler::new().with_quota_hook("auditors", |key, _| Err(format!("{key} is not right").into()));
         let (key, factory_key) = ("audit".to_owned(), "auditors".to_owned());
         let configured = HookPlugin { key, factory_key, ..HookPlugin::default() };
         let error = scheduler.plugins.hooks.factories().hook(&configured).unwrap_err();

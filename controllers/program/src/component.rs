@@ -4,7 +4,7 @@
 use std::{fs, io, path::Path, sync::Arc};
 
 use anyhow::{Context as _, Result, anyhow};
-use koord_configuration::LeaderElection;
+use koord_configuration::{LeaderElection, Problem};
 use koord_resource::yaml::to_text;
 use koord_runtime::{key::ObjectKey, lease::LeaderElectionConfig};
 use kube::Config;
@@ -116,6 +116,28 @@ pub async fn api_server(master: Option<&str>, kubeconfig: &str) -> Result<Config
 async fn of_kubeconfig(file: Option<&str>) -> Result<Config> {
     let selection = Selection { file: file.map(Path::new), context: None };
     config(&selection).await.map_err(|error| anyhow!("{error}; {}", error.remedy()))
+}
+
+/// Logs which flags were given and have no effect, and which cipher suites were asked for and are not served.
+pub fn warn_of_flags(without_effect: &[(&str, &str)], unserved_suites: &[String]) {
+    if !unserved_suites.is_empty() {
+        tracing::warn!(?unserved_suites, "these of --tls-cipher-suites are not safe, and not served");
+    }
+    for (flag, why) in without_effect {
+        tracing::warn!(flag, "the flag has no effect: {why}");
+    }
+}
+
+/// Logs what a configuration names that has no effect.
+pub fn warn_of_configuration(problems: &[Problem]) {
+    for problem in problems {
+        tracing::warn!("the configuration names what has no effect: {problem}{}", suggestion(problem));
+    }
+}
+
+/// What a problem suggests, as the rest of a sentence.
+pub fn suggestion(problem: &Problem) -> String {
+    problem.suggestion.as_deref().map(|text| format!("; {text}")).unwrap_or_default()
 }
 
 /// The pod in which the program runs, as the environment says by `POD_NAMESPACE` and `POD_NAME`; none where it says nothing.

@@ -104,6 +104,24 @@ pub struct ControllerSettings {
     pub gates: Gates,
 }
 
+#[cfg(feature = "configuration")]
+impl ControllerSettings {
+    /// Of a component of Kubernetes whose configuration file names the connection: it serves nothing, and its replica of leader election is made of the file too.
+    pub fn of_component(connection: &koord_configuration::ClientConnection, gates: Gates) -> Self {
+        Self {
+            kubeconfig: None,
+            namespaces: Vec::new(),
+            metrics: None,
+            health: None,
+            traces: None,
+            lease_namespace: None,
+            requests_per_second: connection.qps as f32,
+            requests_burst: u32::try_from(connection.burst).unwrap_or(0),
+            gates,
+        }
+    }
+}
+
 impl ControllerFlags {
     /// What the flags mean to this program; an error where a value is wrong.
     pub fn check(&self, build: &Build) -> Result<ControllerSettings, clap::Error> {

@@ -132,6 +132,13 @@ impl Gates {
         changed.filter_map(|(gate, _)| Some((gate.name, gate.no_effect?)))
     }
 
+    /// Logs which of them were set and have no effect.
+    pub fn warn_without_effect(&self) {
+        for (gate, why) in self.without_effect() {
+            tracing::warn!(gate, "the feature gate has no effect: {why}");
+        }
+    }
+
     /// Every gate with its state, in the order of the table.
     pub fn iter(&self) -> impl Iterator<Item = (Gate, bool)> {
         self.known.iter().map(|gate| (*gate, self.enabled(gate.name)))

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use koord_descheduler_testing::metrics_server::{self, node_usage, pod_usage};
 use serde_json::{Value, json};
 
 use crate::{cluster::Cluster, program::folder};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const METRICS: &str = "/apis/metrics.k8s.io/v1beta1";
 
 /// A cluster with two nodes, of which the first has two pods of a ReplicaSet.
 fn cluster(name: &str) -> Cluster {
@@ -93,24 +93,13 @@ fn usage_is_measured_for_a_plan_and_what_is_not_known_is_said() {
     let why = cluster.koordctl(&["deschedule", "why", "web-1", "-n", "default", &config]).unwrap();
     assert!(why.text.starts_with(unknown), "{}", why.text);
 
-    for (kind, plural, scope) in [("NodeMetrics", "nodes", "Cluster"), ("PodMetrics", "pods", "Namespaced")] {
-        let names =
-            json!({"kind": kind, "plural": plural, "singular": kind.to_lowercase(), "listKind": format!("{kind}List")});
-        let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
-        let metadata = json!({"name": format!("{plural}.metrics.k8s.io"), "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"}});
-        let version = json!({"name": "v1beta1", "served": true, "storage": true, "schema": schema});
-        let spec = json!({"group": "metrics.k8s.io", "scope": scope, "names": names, "versions": [version]});
-        cluster.create(DEFINITIONS, &json!({"metadata": metadata, "spec": spec}));
+    for definition in metrics_server::definitions() {
+        cluster.create(DEFINITIONS, &definition);
     }
-    for (node, cpu) in [("n1", "3"), ("n2", "100m")] {
-        let usage = json!({"cpu": cpu, "memory": "1Gi"});
-        let metrics = json!({"apiVersion": "metrics.k8s.io/v1beta1", "kind": "NodeMetrics", "metadata": {"name": node}, "usage": usage});
-        cluster.create(&format!("{METRICS}/nodes"), &metrics);
-    }
-    for pod in ["web-1", "web-2"] {
-        let containers = json!([{"name": "c", "usage": {"cpu": "1100m", "memory": "100Mi"}}]);
-        let metrics = json!({"apiVersion": "metrics.k8s.io/v1beta1", "kind": "PodMetrics", "metadata": {"name": pod}, "containers": containers});
-        cluster.create(&format!("{METRICS}/namespaces/default/pods"), &metrics);
+    let nodes = [("n1", "3"), ("n2", "100m")].map(|(node, cpu)| node_usage(node, cpu));
+    let pods = ["web-1", "web-2"].map(|pod| pod_usage(pod, "1100m"));
+    for (path, metrics) in nodes.into_iter().chain(pods) {
+        cluster.create(path, &metrics);
     }
     let plan = cluster.koordctl(&["deschedule", "plan", &config, "-o", "json"]).unwrap();
     let document: Value = serde_json::from_str(&plan.text).unwrap();

@@ -38,7 +38,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 const START: Timestamp = Timestamp::constant(1_767_225_600, 0);
-const MINUTES: u64 = 48 * 60;
+const HALF_A_DAY: u64 = 12 * 60;
+const TWO_DAYS: u64 = 48 * 60;
 /// How often kubelets look.
 const KUBELET: Duration = Duration::from_secs(30);
 const NODES: usize = 6;
@@ -343,8 +344,8 @@ fn too_early(history: &[PastEviction]) -> Vec<&PastEviction> {
     history.iter().enumerate().filter(|(index, later)| is_too_early(*index, later)).map(|(_, later)| later).collect()
 }
 
-/// Two days of a cluster whose descheduler heeds its plans or only reports them: what it has evicted.
-async fn two_days(planning: Planning) -> Vec<PastEviction> {
+/// So many minutes of a cluster whose descheduler heeds its plans or only reports them: what it has evicted.
+async fn evictions_of(minutes: u64, planning: Planning) -> Vec<PastEviction> {
     let mut world = World::new().await;
     world.start_manager();
     world.start_scheduler();
@@ -359,10 +360,10 @@ async fn two_days(planning: Planning) -> Vec<PastEviction> {
     );
     world.fill().await;
     world.start_descheduler(planning);
-    for minute in 0..MINUTES {
+    for minute in 0..minutes {
         world.minute(minute).await;
     }
-    let untouched: usize = (60..MINUTES).map(|minute| hot(&world.placed, minute)).sum();
+    let untouched: usize = (60..minutes).map(|minute| hot(&world.placed, minute)).sum();
     let history = world.history().await;
     let moved: BTreeSet<&str> = history.iter().map(|past| past.owner.name.as_str()).collect();
     println!(
@@ -383,16 +384,26 @@ async fn two_days(planning: Planning) -> Vec<PastEviction> {
     history
 }
 
-#[tokio::test(start_paused = true)]
-async fn hot_spots_end_and_no_successor_is_evicted_again_before_its_pause_is_over() {
-    let history = two_days(Planning::Enforce).await;
+async fn hot_spots_end_and_no_successor_is_evicted_again_before_its_pause_is_over(minutes: u64) {
+    let history = evictions_of(minutes, Planning::Enforce).await;
     assert!(!history.is_empty());
     assert_eq!(too_early(&history), Vec::<&PastEviction>::new());
 }
 
 #[tokio::test(start_paused = true)]
+async fn half_a_day_of_planned_evictions() {
+    hot_spots_end_and_no_successor_is_evicted_again_before_its_pause_is_over(HALF_A_DAY).await;
+}
+
+#[tokio::test(start_paused = true)]
+#[ignore = "takes minutes; .ci/nightly runs it"]
+async fn two_days_of_planned_evictions() {
+    hot_spots_end_and_no_successor_is_evicted_again_before_its_pause_is_over(TWO_DAYS).await;
+}
+
+#[tokio::test(start_paused = true)]
 #[ignore = "the control of the test above, which takes as long; .ci/nightly runs it"]
 async fn where_plans_are_only_reported_successors_are_evicted_again_at_once() {
-    let history = two_days(Planning::Report).await;
+    let history = evictions_of(TWO_DAYS, Planning::Report).await;
     assert_ne!(too_early(&history), Vec::<&PastEviction>::new());
 }

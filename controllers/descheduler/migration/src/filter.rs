@@ -142,7 +142,7 @@ impl<'a> Checks<'a> {
     /// Whether a pod may migrate at all. What is against it does not pass.
     pub(crate) fn check_lasting(&self, id: PodId, pod: &Pod) -> Result<(), Refusal> {
         // Most pods have nothing of their own that these checks look at.
-        if pod.annotations.iter().next().is_none() && !pod.is_deleting && pod.state.phase != Phase::Failed {
+        if pod.annotations.is_empty() && !pod.is_deleting && pod.state.phase != Phase::Failed {
             self.plain.of(self.cluster, id, || self.compute_lasting(id, pod))
         } else {
             self.compute_lasting(id, pod)

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc)]
 
 mod measured;
+pub mod metrics_server;
 
 use std::sync::Arc;
 

@@ -19,6 +19,33 @@ pub struct AcceptedFlags {
     pub why: &'static str,
 }
 
+impl AcceptedFlags {
+    /// Where certificates that a program makes are kept.
+    pub const CERTIFICATES: Self = Self {
+        values: "cert-dir",
+        switches: "",
+        anyway: &[""],
+        why: "a certificate that the program makes is kept in memory alone",
+    };
+    /// Whether another program may have the same address or port.
+    pub const SHARED_PORTS: Self = Self {
+        values: "",
+        switches: "permit-address-sharing permit-port-sharing",
+        anyway: &["false"],
+        why: "a port that another program has is never shared",
+    };
+    /// Metrics that components of Kubernetes hide before they are removed.
+    pub const HIDDEN_METRICS: Self =
+        Self { values: "show-hidden-metrics-for-version", switches: "", anyway: &[""], why: "no metric is hidden" };
+    /// How components of Kubernetes log.
+    pub const LOGS: Self = Self {
+        values: "log-flush-frequency log-json-info-buffer-size log-text-info-buffer-size logging-format",
+        switches: "log-json-split-stream log-text-split-stream",
+        anyway: &["", "false", "0", "text", "5s"],
+        why: "logs are lines of text that are written at once",
+    };
+}
+
 /// The command with these flags.
 pub fn add(command: Command, table: &[AcceptedFlags]) -> Command {
     let values = table.iter().flat_map(|accepted| accepted.values.split_whitespace());

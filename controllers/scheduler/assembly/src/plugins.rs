@@ -407,7 +407,7 @@ mod tests {
         let mut hooks = HookFactories::new();
         hooks.register("auditors", |key, args| match (key, args.as_str()) {
             ("audit", Some("strict")) => Ok(Box::new(Audit)),
-            other => Err(format!("{other:?}")),
+            other => Err(format!("{other:?}").into()),
         });
         let built = build_with(&resolved, Dependencies { gates: &|_| false, hooks: &hooks }).unwrap();
         assert!(built.profile.plugins.iter().any(|plugin| plugin.name() == "ElasticQuota"));

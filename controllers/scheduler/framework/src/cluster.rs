@@ -238,7 +238,12 @@ impl Cluster {
         self.population.classes()
     }
 
-    /// Those of them whose pods say something about other pods.
+    /// The pods of the class with an index in [`Residents`], on each row that has one.
+    pub fn residents_of(&self, index: usize) -> impl Iterator<Item = (Row, &Residents)> {
+        self.population.of_class(index)
+    }
+
+    /// Those of the classes whose pods say something about other pods.
     pub fn classes_with_pod_affinity(&self) -> impl Iterator<Item = &Arc<Class>> {
         self.population.classes_with_pod_affinity()
     }

@@ -13,6 +13,11 @@ impl Labels {
         self.0.get(at).map(|(_, value)| &**value)
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// All labels, by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (&**key, &**value))
@@ -42,5 +47,6 @@ mod tests {
         let labels: Labels = [("zone", "b"), ("arch", "arm64"), ("zone", "a")].into_iter().collect();
         assert_eq!((labels.get("zone"), labels.get("arch"), labels.get("zon")), (Some("a"), Some("arm64"), None));
         assert_eq!(labels.iter().map(|(key, _)| key).collect::<Vec<_>>(), ["arch", "zone"]);
+        assert!(!labels.is_empty() && Labels::default().is_empty());
     }
 }

@@ -161,7 +161,7 @@ proptest! {
     fn an_audit_finds_nothing_after_any_history_and_sets_right_what_is_wrong(
         deltas in proptest::collection::vec(delta(), 0..60),
         row in 0..4_usize,
-        which in 0..12_usize,
+        which in 0..13_usize,
     ) {
         let (mut cluster, templates) = (Cluster::default(), templates());
         for delta in &deltas {
@@ -197,6 +197,7 @@ proptest! {
                 "images"
             }
             (11, ..) => { cluster.numbering.spoil(); "nodes_by_resource" }
+            (12, Some(_), _) => { cluster.population.spoil(); "classes" }
             _ => return Ok(()),
         };
         let found = audited(&mut cluster);

@@ -51,7 +51,7 @@ pub use self::{
     check::Shortage,
     claim::{Claim, is_preemptible},
     forest::{Forest, Node},
-    hooks::{Hook, HookError, HookFactories, HookRefusal, QuotaHook, QuotaUpdate, QuotaUpdateState},
+    hooks::{BoxError, Hook, HookError, HookFactories, HookRefusal, QuotaHook, QuotaUpdate, QuotaUpdateState},
     ledger::{Counted, Ledger},
     quotas::Quotas,
     revoke::{Overuse, Running, revoked},

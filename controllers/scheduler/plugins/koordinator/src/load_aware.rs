@@ -39,7 +39,7 @@ pub use self::{
     dimensions::{Amounts, Dimensions},
     estimate::{Demand, Estimator},
     loads::Loads,
-    metric::{NodeMetric, NodeUsage, PodUsage, Usage},
+    metric::{NodeMetric, NodeUsage, PodUsage},
     node_load::{AssignedPod, NodeLoad},
     settings::{Expired, LoadAwareSettings},
     thresholds::{Aggregated, Measure, Thresholds},

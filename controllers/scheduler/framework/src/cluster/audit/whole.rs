@@ -1,5 +1,7 @@
 //! The engine's sums over all rows.
 
+use std::collections::BTreeSet;
+
 use koord_core::uid::Uid;
 use koord_scheduling::ResourceId;
 
@@ -52,8 +54,8 @@ impl Cluster {
                 *cached = actual;
             }
         }
-        let pods = self.recount_classes();
-        if let Some(details) = self.population.audit(&pods) {
+        let classes = self.recount_classes();
+        if let Some(details) = self.population.audit(&classes) {
             mismatch("classes", details);
         }
         if let Some(details) = self.numbering.audit(&self.allocatable, self.slots.len()) {
@@ -100,14 +102,18 @@ impl Cluster {
         })
     }
 
-    /// How many pods each class has, by its index.
-    fn recount_classes(&self) -> Vec<u64> {
-        let residents = self.rows.values().flat_map(|row| self.residents(*row));
-        residents.fold(Vec::new(), |mut counts, residents| {
-            counts.resize(counts.len().max(residents.index + 1), 0);
-            counts[residents.index] += u64::from(residents.pods);
-            counts
-        })
+    /// How many pods each class has, and on which rows, by its index.
+    fn recount_classes(&self) -> Vec<(u64, BTreeSet<Row>)> {
+        let mut classes = Vec::new();
+        for row in self.rows.values() {
+            for residents in self.residents(*row) {
+                classes.resize_with(classes.len().max(residents.index + 1), Default::default);
+                let (pods, rows): &mut (u64, BTreeSet<Row>) = &mut classes[residents.index];
+                *pods += u64::from(residents.pods);
+                rows.insert(*row);
+            }
+        }
+        classes
     }
 
     /// Compares how many images nodes have; that each of them has its own is looked at by row.

@@ -3,7 +3,7 @@
 
 mod factory;
 
-use std::{any::Any, collections::BTreeMap, fmt, sync::Arc};
+use std::{any::Any, collections::BTreeMap, error::Error, fmt, sync::Arc};
 
 use koord_core::uid::Uid;
 use koord_quota::Quota;
@@ -14,6 +14,9 @@ use serde_json::{Value, json};
 
 pub use self::factory::{HookError, HookFactories};
 use super::Forest;
+
+/// An error of a hook, of any type: an `Err(text.into())`, or what `?` passes on.
+pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// A hook of quotas. Every function is optional.
 ///
@@ -45,7 +48,7 @@ pub trait QuotaHook: Send + Sync {
     }
 
     /// Whether the pod may be placed in its quota; the reason otherwise.
-    fn check_pod(&self, _quota: &str, _pod: &Pod, _quotas: &Forest) -> Result<(), String> {
+    fn check_pod(&self, _quota: &str, _pod: &Pod, _quotas: &Forest) -> Result<(), BoxError> {
         Ok(())
     }
 }
@@ -148,7 +151,11 @@ impl Hooks {
     pub(super) fn check(&self, quota: &Arc<str>, pod: &Pod, quotas: &Forest) -> Result<(), HookRefusal> {
         self.hooks.iter().try_for_each(|Hook { key, hook }| {
             let checked = hook.check_pod(quota, pod, quotas);
-            checked.map_err(|error| HookRefusal { quota: Arc::clone(quota), hook: Arc::clone(key), error })
+            checked.map_err(|error| HookRefusal {
+                quota: Arc::clone(quota),
+                hook: Arc::clone(key),
+                error: error.to_string(),
+            })
         })
     }
 

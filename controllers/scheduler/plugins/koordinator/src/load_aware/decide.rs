@@ -123,7 +123,7 @@ mod tests {
     fn metric(cpu: &str, memory: &str) -> NodeMetric {
         let usage = json!({"nodeUsage": {"resources": {"cpu": cpu, "memory": memory}}});
         let object = json!({"metadata": {"name": "n"}, "status": {"nodeMetric": usage}});
-        NodeMetric::of(&serde_json::from_value(object).unwrap(), |name| name.into())
+        NodeMetric::of(&serde_json::from_value(object).unwrap(), &Dimensions::of([]))
     }
 
     /// The decision and the score about a node of 96 cores and 512 GiB for a pod of 16 cores and 32 GiB.

@@ -37,7 +37,7 @@ impl Dimensions {
 
     /// Nothing of each.
     pub fn zero(&self) -> Amounts {
-        self.each(|_| 0)
+        Amounts::from_elem(0, self.0.len())
     }
 
     /// The amounts of a list.

@@ -84,7 +84,7 @@ impl Loads {
     fn reported(&self, cluster: &Cluster, row: Row) -> (Option<Arc<NodeMetric>>, Option<i64>) {
         let name = cluster.node(row).map(|node| &node.name);
         let metric = name.and_then(|name| cluster.objects().get::<node_metric::NodeMetric>(name));
-        let metric = metric.map(|metric| Arc::new(NodeMetric::of(metric, |name| name.into())));
+        let metric = metric.map(|metric| Arc::new(NodeMetric::of(metric, &self.settings.dimensions)));
         let updated = metric.as_ref().and_then(|metric| metric.updated);
         let expires = updated.map(|updated| updated.saturating_add(self.settings.expiration_seconds));
         (metric, expires.filter(|expires| *expires > cluster.time().as_second()))
@@ -104,9 +104,8 @@ impl Loads {
 
     /// The load of a node with this report.
     fn load(&mut self, cluster: &Cluster, row: Row, metric: Option<&NodeMetric>) -> NodeLoad {
-        let settings = Arc::clone(&self.settings);
         let pods = cluster.pods_on(row).filter(|placed| !placed.pod.is_reservation());
-        NodeLoad::of(pods.map(|placed| self.assigned(placed)), metric, &settings.dimensions)
+        NodeLoad::of(pods.map(|placed| self.assigned(placed)), metric)
     }
 
     fn expire(&mut self, row: Row, before: Option<i64>, ahead: Option<i64>) {
@@ -181,18 +180,18 @@ impl Loads {
         if !counts(cluster, placed) {
             return;
         }
-        let (pod, settings) = (self.assigned(placed), Arc::clone(&self.settings));
+        let pod = self.assigned(placed);
         let known = self.known(placed.row);
-        known.load.assign(&pod, known.metric.as_deref(), &settings.dimensions);
+        known.load.assign(&pod, known.metric.as_deref());
     }
 
     pub(super) fn removed(&mut self, cluster: &Cluster, placed: &Placed) {
         if !counts(cluster, placed) {
             return;
         }
-        let (pod, settings) = (self.assigned(placed), Arc::clone(&self.settings));
+        let pod = self.assigned(placed);
         let known = self.known(placed.row);
-        known.load.remove(&pod, known.metric.as_deref(), &settings.dimensions);
+        known.load.remove(&pod, known.metric.as_deref());
     }
 
     pub(super) fn node(&mut self, cluster: &Cluster, row: Row) {

@@ -1,10 +1,9 @@
 //! What is read of a NodeMetric.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use koord_core::key::ObjectKey;
 use koord_resource::Duration;
-use koord_scheduling::count;
 use koord_types::{
     node_metric::{self, AggregationType, NodeMetricStatus, ResourceMap},
     priority::PriorityClass,
@@ -12,7 +11,7 @@ use koord_types::{
 
 use super::{Amounts, Dimensions};
 
-/// What the node agent has reported about a node.
+/// What the node agent has reported about a node. Amounts that were not reported are an empty vector.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeMetric {
     /// When, in seconds since 1970.
@@ -29,35 +28,32 @@ pub struct NodeMetric {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeUsage {
     /// Average of the node.
-    pub average: Usage,
+    pub average: Amounts,
     /// Average of everything but pods.
-    pub system: Usage,
+    pub system: Amounts,
     /// Other values of the node, each over a time of this length.
-    pub aggregated: Vec<(Duration, BTreeMap<AggregationType, Usage>)>,
+    pub aggregated: Vec<(Duration, BTreeMap<AggregationType, Amounts>)>,
 }
 
 /// Usage of a pod.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PodUsage {
-    pub average: Usage,
+    pub average: Amounts,
     /// Whether it is reported as a production pod.
     pub is_prod: bool,
 }
-
-/// Amounts by resource name.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Usage(Box<[(Arc<str>, i64)]>);
 
 impl NodeMetric {
     /// Between two reports where nothing is configured.
     const INTERVAL_SECONDS: i64 = 60;
 
-    /// What is read of an object of the API. `share` gives the one copy of a resource name.
-    pub fn of(object: &node_metric::NodeMetric, mut share: impl FnMut(&str) -> Arc<str>) -> Self {
+    /// What is read of an object of the API.
+    pub fn of(object: &node_metric::NodeMetric, dimensions: &Dimensions) -> Self {
         let NodeMetricStatus { update_time, node_metric, pods_metric, .. } = &object.status;
         let policy = object.spec.collect_policy.as_ref();
-        let mut usage = |map: &ResourceMap| {
-            Usage(map.resources.iter().map(|(name, amount)| (share(name), count(name, amount))).collect())
+        let usage = |map: &ResourceMap| match &map.resources {
+            resources if resources.is_empty() => Amounts::new(),
+            resources => dimensions.list(resources),
         };
         let node = node_metric.as_ref().map(|node| NodeUsage {
             average: usage(&node.node_usage),
@@ -87,30 +83,22 @@ impl NodeMetric {
 
     /// The usage of a pod, if some is reported.
     pub fn pod(&self, key: &ObjectKey) -> Option<&PodUsage> {
-        self.pods.get(key).filter(|pod| !pod.average.0.is_empty())
+        self.pods.get(key).filter(|pod| !pod.average.is_empty())
     }
 }
 
 impl NodeUsage {
     /// A value of the node's usage over a time of this length; over the longest time for which it is reported where the
     /// length is 0.
-    pub fn aggregated(&self, type_: &AggregationType, length: Duration) -> Option<&Usage> {
+    pub fn aggregated(&self, type_: &AggregationType, length: Duration) -> Option<&Amounts> {
         let mut reported = self.aggregated.iter().filter_map(|(known, values)| {
-            values.get(type_).filter(|usage| !usage.0.is_empty()).map(|usage| (known, usage))
+            values.get(type_).filter(|usage| !usage.is_empty()).map(|usage| (known, usage))
         });
         match length {
             Duration::ZERO => reported.max_by_key(|(known, _)| **known).map(|(_, usage)| usage),
             // Of two of the same length the last counts.
             _ => reported.rfind(|(known, _)| **known == length).map(|(_, usage)| usage),
         }
-    }
-}
-
-impl Usage {
-    /// As amounts.
-    pub fn amounts(&self, dimensions: &Dimensions) -> Amounts {
-        let amount = |name: &str| self.0.iter().find(|(known, _)| **known == *name).map_or(0, |(_, amount)| *amount);
-        dimensions.each(amount)
     }
 }
 
@@ -127,7 +115,7 @@ mod tests {
     #[test]
     fn a_report_may_have_the_last_time_that_can_be_written() {
         let object = json!({"metadata": {"name": "n"}, "status": {"updateTime": "9999-12-31T23:59:59Z"}});
-        let metric = NodeMetric::of(&serde_json::from_value(object).unwrap(), |name| name.into());
+        let metric = NodeMetric::of(&serde_json::from_value(object).unwrap(), &Dimensions::of([]));
         assert_eq!(metric.updated, Some(253_402_207_200));
     }
 
@@ -149,16 +137,16 @@ mod tests {
                 ],
             },
         });
-        let metric = NodeMetric::of(&serde_json::from_value(object).unwrap(), |name| name.into());
+        let metric = NodeMetric::of(&serde_json::from_value(object).unwrap(), &Dimensions::of([]));
         assert_eq!((metric.updated, metric.interval_seconds), (Some(120), 10));
         let node = metric.node.as_ref().unwrap();
         let p95 = |seconds| {
             let usage = node.aggregated(&AggregationType::P95, Duration::from_secs(seconds))?;
-            Some(usage.amounts(&Dimensions::of([]))[0])
+            Some(usage[0])
         };
         assert_eq!([0, 300, 1800, 60].map(p95), [Some(30_000), Some(5000), Some(30_000), None]);
         let average = node.aggregated(&AggregationType::Average, Duration::ZERO).unwrap();
-        assert_eq!(average.amounts(&Dimensions::of([]))[..], [1000, 0], "an empty list counts as none");
+        assert_eq!(average[..], [1000, 0], "an empty list counts as none");
         assert!(metric.pod(&ObjectKey::new("ns", "a")).unwrap().is_prod);
         assert_eq!(metric.pod(&ObjectKey::new("ns", "b")), None, "an empty list counts as none");
     }
@@ -166,7 +154,7 @@ mod tests {
     #[test]
     fn an_object_without_a_report_has_no_usage() {
         let object = json!({"metadata": {"name": "n"}});
-        let metric = NodeMetric::of(&serde_json::from_value(object).unwrap(), |name| name.into());
+        let metric = NodeMetric::of(&serde_json::from_value(object).unwrap(), &Dimensions::of([]));
         assert_eq!(metric, NodeMetric { interval_seconds: 60, ..NodeMetric::default() });
     }
 }

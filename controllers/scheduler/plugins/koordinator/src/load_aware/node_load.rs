@@ -43,26 +43,22 @@ struct Sums {
 
 impl NodeLoad {
     /// Of these pods, with this report.
-    pub fn of(
-        pods: impl IntoIterator<Item = AssignedPod>,
-        metric: Option<&NodeMetric>,
-        dimensions: &Dimensions,
-    ) -> Self {
+    pub fn of(pods: impl IntoIterator<Item = AssignedPod>, metric: Option<&NodeMetric>) -> Self {
         let mut load = Self::default();
-        pods.into_iter().for_each(|pod| load.assign(&pod, metric, dimensions));
+        pods.into_iter().for_each(|pod| load.assign(&pod, metric));
         load
     }
 
     /// A pod is on the node from now on.
-    pub fn assign(&mut self, pod: &AssignedPod, metric: Option<&NodeMetric>, dimensions: &Dimensions) {
+    pub fn assign(&mut self, pod: &AssignedPod, metric: Option<&NodeMetric>) {
         self.pods += 1;
-        self.sums.add(pod, metric, dimensions, 1);
+        self.sums.add(pod, metric, 1);
     }
 
     /// A pod is not on the node any more.
-    pub fn remove(&mut self, pod: &AssignedPod, metric: Option<&NodeMetric>, dimensions: &Dimensions) {
+    pub fn remove(&mut self, pod: &AssignedPod, metric: Option<&NodeMetric>) {
         self.pods = self.pods.saturating_sub(1);
-        self.sums.add(pod, metric, dimensions, -1);
+        self.sums.add(pod, metric, -1);
     }
 
     /// What is added for pods that the report does not cover yet, and of that for production pods, by dimension.
@@ -86,9 +82,9 @@ impl NodeLoad {
         let node = metric.node.as_ref()?;
         let reported = match measure {
             Measure::Prod => {
-                let system = if includes_system { node.system.amounts(dimensions) } else { dimensions.zero() };
                 let used = plus(dimensions.zero(), &self.sums.used_prod, 1);
-                return Some(plus(plus(used, &system, 1), &self.sums.missing_prod, 1));
+                let used = if includes_system { plus(used, &node.system, 1) } else { used };
+                return Some(plus(used, &self.sums.missing_prod, 1));
             }
             Measure::Average => Some(&node.average),
             Measure::Aggregated(type_, length) => {
@@ -96,9 +92,10 @@ impl NodeLoad {
                 node.aggregated(type_, length).or_else(|| average.then_some(&node.average))
             }
         };
+        let zero = dimensions.zero();
         Some(match reported {
-            Some(usage) => plus(usage.amounts(dimensions), &self.sums.missing, 1),
-            None => plus(dimensions.zero(), &self.sums.estimated, 1),
+            Some(usage) => plus(plus(zero, usage, 1), &self.sums.missing, 1),
+            None => plus(zero, &self.sums.estimated, 1),
         })
     }
 }
@@ -116,10 +113,10 @@ impl fmt::Display for NodeLoad {
 
 impl Sums {
     /// Adds what one pod amounts to, or subtracts it.
-    fn add(&mut self, pod: &AssignedPod, metric: Option<&NodeMetric>, dimensions: &Dimensions, sign: i64) {
+    fn add(&mut self, pod: &AssignedPod, metric: Option<&NodeMetric>, sign: i64) {
         let add = |sum: &mut Amounts, amounts: &Amounts| *sum = plus(std::mem::take(sum), amounts, sign);
         let reported = metric.and_then(|metric| metric.pod(&pod.key));
-        let usage = reported.map(|usage| within_reason(usage.average.amounts(dimensions)));
+        let usage = reported.map(|usage| within_reason(usage.average.clone()));
         add(&mut self.estimated, &pod.adds.estimate);
         let counts = usage.is_none() || metric.is_none_or(|metric| pod.outlasts(metric));
         if counts {
@@ -213,7 +210,7 @@ mod tests {
         if !updated.is_empty() {
             object["status"]["updateTime"] = json!(format!("1970-01-01T{updated}Z"));
         }
-        NodeMetric::of(&serde_json::from_value(object).unwrap(), |name| name.into())
+        NodeMetric::of(&serde_json::from_value(object).unwrap(), &Dimensions::of([]))
     }
 
     fn reported(name: &str, cpu: &str, priority: &str) -> Value {
@@ -231,7 +228,7 @@ mod tests {
     /// The cpu in use, with these pods and this report.
     fn used(pods: &[AssignedPod], metric: &NodeMetric, measure: Measure<'_>) -> Option<i64> {
         let dimensions = Dimensions::of([]);
-        let load = NodeLoad::of(pods.iter().cloned(), Some(metric), &dimensions);
+        let load = NodeLoad::of(pods.iter().cloned(), Some(metric));
         load.usage(metric, measure, false, &dimensions).map(|usage| usage[0])
     }
 
@@ -297,7 +294,6 @@ mod tests {
             steps in proptest::collection::vec((0..4_usize, 0..4_u8, 0..20_i64, 500..700_i64, any::<bool>()), 1..30),
         ) {
             let names = ["a", "b", "c", "d"];
-            let dimensions = Dimensions::of([]);
             let mut reports = vec![None];
             for priority in ["koord-prod", "koord-batch"] {
                 let pods = json!([reported("a", "4", priority), reported("b", "9", "koord-prod")]);
@@ -309,21 +305,21 @@ mod tests {
                 match action {
                     0 => {
                         if let Some(gone) = known.remove(&which) {
-                            load.remove(&gone, report, &dimensions);
+                            load.remove(&gone, report);
                         }
                     }
                     1 => {
                         report = reports[which % 3].as_ref();
-                        load = NodeLoad::of(known.values().cloned(), report, &dimensions);
+                        load = NodeLoad::of(known.values().cloned(), report);
                     }
                     _ => {
-                        load.assign(&pod, report, &dimensions);
+                        load.assign(&pod, report);
                         if let Some(replaced) = known.insert(which, pod) {
-                            load.remove(&replaced, report, &dimensions);
+                            load.remove(&replaced, report);
                         }
                     }
                 }
-                let rebuilt = NodeLoad::of(known.values().cloned(), report, &dimensions);
+                let rebuilt = NodeLoad::of(known.values().cloned(), report);
                 prop_assert_eq!(&load, &rebuilt);
             }
         }

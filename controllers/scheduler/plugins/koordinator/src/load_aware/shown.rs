@@ -38,7 +38,7 @@ pub(super) fn on_node(loads: &Loads, cluster: &Cluster, row: Row) -> Option<Valu
     let mut answer = shown::without_empty(json!({"pods": pods.collect::<Vec<_>>()}));
     if let Some(metric) = view.metric {
         let of_pods = placed.iter().map(|(_, assigned)| {
-            let adds = NodeLoad::of([assigned.clone()], view.metric, &settings.dimensions);
+            let adds = NodeLoad::of([assigned.clone()], view.metric);
             (assigned.key.to_string(), adds)
         });
         let deltas = deltas(settings, view.load, metric, &of_pods.collect());
@@ -68,7 +68,7 @@ fn deltas(
     let [delta, prod_delta] = load.missing(dimensions);
     let [estimated, used_prod] = load.known(dimensions);
     let system = metric.node.as_ref().filter(|_| settings.prod_includes_system);
-    let system = system.map_or_else(|| dimensions.zero(), |node| node.system.amounts(dimensions));
+    let system = system.map_or_else(|| dimensions.zero(), |node| node.system.clone());
     let shown = shown::without_empty(json!({
         "prodUsage": list(&plus(used_prod, &system, 1)),
         "nodeDelta": list(&delta),
@@ -139,13 +139,14 @@ fn agent_state(cluster: &Cluster, row: Row) -> &'static str {
 }
 
 fn reported(settings: &LoadAwareSettings, view: View<'_>, metric: &NodeMetric, now: Timestamp) -> Value {
+    let reported = |usage: &Amounts| named(settings, &plus(settings.dimensions.zero(), usage, 1));
     json!({
         "updateTime": metric.updated.map(time),
         "ageSeconds": metric.updated.map(|updated| now.as_second().saturating_sub(updated)),
         "reportIntervalSeconds": metric.interval_seconds,
         "isExpired": view.is_expired,
-        "nodeUsage": metric.node.as_ref().map(|node| named(settings, &node.average.amounts(&settings.dimensions))),
-        "systemUsage": metric.node.as_ref().map(|node| named(settings, &node.system.amounts(&settings.dimensions))),
+        "nodeUsage": metric.node.as_ref().map(|node| reported(&node.average)),
+        "systemUsage": metric.node.as_ref().map(|node| reported(&node.system)),
         "podsReported": metric.pods.len(),
     })
 }

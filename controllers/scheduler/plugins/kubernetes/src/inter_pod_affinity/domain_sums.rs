@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use koord_scheduler_framework::{
-    cluster::{Cluster, Domain, Residents, TopologyId},
+    cluster::{Cluster, Domain, TopologyId},
     columns::Row,
     pod::Template,
 };
@@ -22,18 +22,19 @@ impl DomainSums {
     /// Sums what `amounts` says about one pod of a template over all pods.
     pub(super) fn new(cluster: &Cluster, amounts: impl Fn(&Template) -> Amounts) -> Self {
         let mut sums = Self::default();
-        let by_class: Vec<Amounts> =
-            cluster.classes().map(|class| class.map(|class| amounts(class.template())).unwrap_or_default()).collect();
-        if by_class.iter().all(Vec::is_empty) {
-            return sums;
+        let mut by_row: BTreeMap<Row, Amounts> = BTreeMap::new();
+        for (index, class) in cluster.classes().enumerate() {
+            let of_class = class.map(|class| amounts(class.template())).unwrap_or_default();
+            if of_class.is_empty() {
+                continue;
+            }
+            for (row, residents) in cluster.residents_of(index).filter(|(row, _)| cluster.node(*row).is_some()) {
+                let of_residents = of_class.iter().map(|(key, amount)| (*key, amount * i64::from(residents.pods)));
+                by_row.entry(row).or_default().extend(of_residents);
+            }
         }
-        for (row, _) in cluster.rows() {
-            let of_class = |residents: &Residents| by_class.get(residents.index).map_or(&[][..], Vec::as_slice);
-            let residents = cluster.residents(row).iter();
-            let amounts = residents.flat_map(|residents| {
-                of_class(residents).iter().map(|(key, amount)| (*key, amount * i64::from(residents.pods)))
-            });
-            sums.set(cluster, row, amounts);
+        for (row, amounts) in by_row {
+            sums.set(cluster, row, amounts.into_iter());
         }
         sums
     }

@@ -58,11 +58,9 @@ impl Spreading {
     ) -> Self {
         let tallies = constraints.into_iter().map(|constraint| Tally::new(constraint, template, cluster)).collect();
         let mut spreading = Self { template: Arc::clone(template), needs_all, tallies };
-        let counts: Vec<Vec<bool>> = spreading.tallies.iter().map(|tally| tally.classes(template, cluster)).collect();
+        let pods: Vec<Vec<i64>> = spreading.tallies.iter().map(|tally| tally.pods_by_row(template, cluster)).collect();
         for (row, node) in cluster.rows() {
-            spreading.count(cluster, row, node, |tally, residents| {
-                counts.get(tally).and_then(|counts| counts.get(residents.index)).copied().unwrap_or(false)
-            });
+            spreading.count(cluster, row, node, |index, _| pods[index][row.index()]);
         }
         spreading
     }
@@ -77,21 +75,20 @@ impl Spreading {
             return self.tallies.iter_mut().for_each(|tally| tally.set(row, Counted::default()));
         };
         let template = Arc::clone(&self.template);
-        let constraints: Vec<SpreadConstraint> = self.tallies.iter().map(|tally| tally.constraint.clone()).collect();
-        self.count(cluster, row, node, |tally, residents| {
-            constraints.get(tally).is_some_and(|constraint| counts(constraint, &template, residents.class.template()))
+        self.count(cluster, row, node, |_, constraint| {
+            let residents = cluster.residents(row).iter();
+            let counted = residents.filter(|residents| counts(constraint, &template, residents.class.template()));
+            counted.map(lasting).sum()
         });
     }
 
-    /// Counts the pods of a row, where it is known which of them a constraint counts.
-    fn count(&mut self, cluster: &Cluster, row: Row, node: &Node, counts: impl Fn(usize, &Residents) -> bool) {
+    /// Counts a row, with how many of its pods each constraint counts.
+    fn count(&mut self, cluster: &Cluster, row: Row, node: &Node, pods: impl Fn(usize, &SpreadConstraint) -> i64) {
         let is_complete = !self.needs_all || self.has_all(cluster, row);
         for (index, tally) in self.tallies.iter_mut().enumerate() {
-            let residents = cluster.residents(row).iter().filter(|residents| counts(index, residents));
-            // Pods that are going do not count.
-            let pods = residents.map(|residents| i64::from(residents.pods) - i64::from(residents.deleting)).sum();
             let is_counted = is_complete && includes(&tally.constraint, &self.template, node);
             let domain = is_counted.then(|| tally.domain(cluster, row)).flatten();
+            let pods = pods(index, &tally.constraint);
             tally.set(row, Counted { domain, pods });
         }
     }
@@ -145,12 +142,17 @@ impl Tally {
         seen.into_iter().filter(|seen| *seen).count()
     }
 
-    /// Which of the classes count, by their index.
-    fn classes(&self, template: &Template, cluster: &Cluster) -> Vec<bool> {
-        let is_counted = |class: &Arc<koord_scheduler_framework::cluster::Class>| {
-            counts(&self.constraint, template, class.template())
-        };
-        cluster.classes().map(|class| class.is_some_and(is_counted)).collect()
+    /// How many pods count on each row.
+    fn pods_by_row(&self, template: &Template, cluster: &Cluster) -> Vec<i64> {
+        let mut pods = vec![0; cluster.width()];
+        for (index, class) in cluster.classes().enumerate() {
+            if class.is_some_and(|class| counts(&self.constraint, template, class.template())) {
+                for (row, residents) in cluster.residents_of(index) {
+                    pods[row.index()] += lasting(residents);
+                }
+            }
+        }
+        pods
     }
 
     fn set(&mut self, row: Row, new: Counted) {
@@ -183,6 +185,11 @@ impl Tally {
             }
         }
     }
+}
+
+/// Pods that are going do not count.
+fn lasting(residents: &Residents) -> i64 {
+    i64::from(residents.pods) - i64::from(residents.deleting)
 }
 
 /// Whether a constraint of a pod counts the pods of another template.

@@ -72,10 +72,10 @@ impl QuotaHook for Limit {
         (known != Some(text)).then_some(quota)
     }
 
-    fn check_pod(&self, quota: &str, _: &Pod, quotas: &Forest) -> Result<(), String> {
+    fn check_pod(&self, quota: &str, _: &Pod, quotas: &Forest) -> Result<(), BoxError> {
         assert!(quotas.node(quota).is_some());
         let pods = self.count(quota);
-        if pods < self.pods_max { Ok(()) } else { Err(format!("{pods} of {} pods", self.pods_max)) }
+        if pods < self.pods_max { Ok(()) } else { Err(format!("{pods} of {} pods", self.pods_max).into()) }
     }
 }
 

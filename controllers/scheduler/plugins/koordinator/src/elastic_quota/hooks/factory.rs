@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use koord_config::scheduler::HookPlugin;
 use serde_json::Value;
 
-use super::{Hook, QuotaHook};
+use super::{BoxError, Hook, QuotaHook};
 
 /// Makes a hook with this key of these arguments, or says what is wrong with them.
-type Factory = Arc<dyn Fn(&str, &Value) -> Result<Box<dyn QuotaHook>, String> + Send + Sync>;
+type Factory = Arc<dyn Fn(&str, &Value) -> Result<Box<dyn QuotaHook>, BoxError> + Send + Sync>;
 
 /// The kinds of hooks that a program has, by what `factoryKey` names.
 #[derive(Clone, Default)]
@@ -53,7 +53,7 @@ impl HookFactories {
     pub fn register(
         &mut self,
         factory_key: impl Into<String>,
-        factory: impl Fn(&str, &Value) -> Result<Box<dyn QuotaHook>, String> + Send + Sync + 'static,
+        factory: impl Fn(&str, &Value) -> Result<Box<dyn QuotaHook>, BoxError> + Send + Sync + 'static,
     ) {
         self.0.insert(factory_key.into(), Arc::new(factory));
     }
@@ -67,7 +67,8 @@ impl HookFactories {
             return Err(HookError::UnknownFactory { factory: factory_key.clone(), known });
         };
         let hook = factory(key, factory_args);
-        let hook = hook.map_err(|reason| HookError::Args { factory: factory_key.clone(), reason })?;
+        let hook =
+            hook.map_err(|reason| HookError::Args { factory: factory_key.clone(), reason: reason.to_string() })?;
         Ok(Hook::new(key, hook))
     }
 }
@@ -104,7 +105,7 @@ mod tests {
         assert_eq!((error.to_string().as_str(), error.field()), (message, "factoryKey"));
         factories.register("auditors", |key, args| match args["limit"].as_u64() {
             Some(_) => Ok(Box::new(Nothing)),
-            None => Err(format!("{key} needs a limit")),
+            None => Err(format!("{key} needs a limit").into()),
         });
         let hook = factories.hook(&configured("auditors", json!({"limit": 3}))).unwrap();
         assert_eq!(format!("{hook:?} {factories:?}"), "Hook(\"audit\") {\"auditors\"}");
