@@ -4,13 +4,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use envtest::{
-    cluster::standard_core,
-    environment::TimedEnvironment,
-    pages::StandardPages,
-    shell::{Parts, Server},
-    store::HistoryLimits,
-};
+use envtest::{cluster::standard_server, environment::TimedEnvironment};
 use http::Method;
 use jiff::Timestamp;
 use koord_configuration::Source;
@@ -34,10 +28,7 @@ async fn cluster() -> (Client, SharedClock) {
     let clock = ScaledClock::shared(START, 1.0);
     let time = Arc::clone(&clock);
     let environment = TimedEnvironment::new(1, move || time.now());
-    let core = standard_core(Box::new(environment), HistoryLimits::default(), None).unwrap();
-    let pages = vec![Box::new(StandardPages::default()) as _];
-    let parts = Parts { admission: None, conversion: None, pages, garbage_collection: None, journal: None };
-    let client = Client::new(Server::new(core, parts).router(), "default");
+    let client = Client::new(standard_server(Box::new(environment)).unwrap().router(), "default");
     let taint = json!([{"key": "maintenance", "effect": "NoSchedule"}]);
     for (name, taints) in [("a", taint), ("b", json!([]))] {
         let node = json!({"metadata": {"name": name}, "spec": {"taints": taints}});

@@ -34,8 +34,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 fn send(server: &Server, method: Method, path: &str, body: &Value) -> Value {
-    let request = ApiRequest::new(method, path, body.to_string());
-    match server.with_core(|core| core.handle(&request)) {
+    match server.with_core(|core| core.handle(&ApiRequest::json(method, path, body))) {
         Outcome::Done(answer) => serde_json::from_slice(&answer.body).unwrap(),
         other => panic!("{other:?}"),
     }

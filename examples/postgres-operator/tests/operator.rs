@@ -23,9 +23,7 @@ use koord::{
     envtest::{
         self,
         cluster::Options,
-        request::ApiRequest,
         serve::{Kubeconfig, Owner},
-        shell::Server,
     },
     http::Method,
     k8s_openapi::api::{
@@ -388,16 +386,6 @@ fn a_bucket_comes_with_its_database_and_goes_before_it() -> testing::Result<()> 
 
 // === everything, on a cluster that calls it over TLS ===
 
-/// Sends a request to the server of a cluster and gives code and answer.
-async fn ask_cluster(server: &Server, method: Method, path: &str, body: &Value) -> (u16, Value) {
-    let mut request = ApiRequest::new(method, path, body.to_string());
-    if request.method == Method::PATCH {
-        "application/merge-patch+json".clone_into(&mut request.content_type);
-    }
-    let answer = server.answer(&request).await.unwrap_or_else(|watch| panic!("{watch:?}"));
-    (answer.code, serde_json::from_slice(&answer.body).unwrap())
-}
-
 /// Gives the operator a role.
 fn binding(role: &str, of: &Value) -> Value {
     json!({
@@ -417,7 +405,7 @@ fn old_and_new_clients_share_a_database() {
         let options = Options { token_file: Some(tokens), ..Options::default() };
         let cluster = envtest::cluster::Cluster::bind(options).await.unwrap();
         let server = cluster.server.clone();
-        let ask = async |method: Method, path: &str, body: &Value| ask_cluster(&server, method, path, body).await;
+        let ask = async |method: Method, path: &str, body: &Value| server.send(method, path, body).await;
         for manifest in manifests() {
             cluster.create(&manifest).await.unwrap();
             if let Some(role @ ("Role" | "ClusterRole")) = manifest["kind"].as_str() {

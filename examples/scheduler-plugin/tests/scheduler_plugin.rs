@@ -9,7 +9,6 @@ use std::{
 
 use envtest::{
     cluster::{Cluster, Options},
-    request::ApiRequest,
     serve::Owner,
     shell::Server,
 };
@@ -38,14 +37,9 @@ impl Drop for Running {
 }
 
 async fn send(server: &Server, method: Method, path: &str, body: &Value) -> Value {
-    let mut request = ApiRequest::new(method, path, body.to_string());
-    if request.method == Method::PATCH {
-        "application/merge-patch+json".clone_into(&mut request.content_type);
-    }
-    let answer = server.answer(&request).await.unwrap();
-    let answered = serde_json::from_slice(&answer.body).unwrap();
-    assert!(answer.code < 300, "{path}: {answered}");
-    answered
+    let (code, answer) = server.send(method, path, body).await;
+    assert!(code < 300, "{path}: {answer}");
+    answer
 }
 
 async fn add_node(server: &Server, name: &str, is_spot: bool) {

@@ -143,6 +143,16 @@ pub fn standard_core(
     Ok(core)
 }
 
+/// A whole server without sockets, in memory: its [core](standard_core), and the pages beside it, without webhooks.
+///
+/// # Errors
+///
+/// The objects that every cluster has cannot be created.
+pub fn standard_server(environment: Box<dyn Environment>) -> Result<Server, ApiError> {
+    let core = standard_core(environment, HistoryLimits::default(), None)?;
+    Ok(Server::new(core, Parts { pages: vec![Box::new(StandardPages::default())], ..Parts::default() }))
+}
+
 /// A server with a bound socket, ready to run.
 pub struct Cluster {
     /// The server; [`Server::router`] serves clients in this process without TLS and without checks.

@@ -86,6 +86,16 @@ impl ApiRequest {
         }
     }
 
+    /// A request of the in-process administrator with a JSON body, which is empty for null. A PATCH is a merge patch.
+    pub fn json(method: Method, path: &str, body: &Value) -> Self {
+        let text = if body.is_null() { String::new() } else { body.to_string() };
+        let mut request = Self::new(method, path, text);
+        if request.method == Method::PATCH {
+            "application/merge-patch+json".clone_into(&mut request.content_type);
+        }
+        request
+    }
+
     /// The first value of a query parameter.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use ::http::HeaderMap;
+use ::http::{HeaderMap, Method};
 use axum::{Router, response::Response};
 use futures::future::try_join_all;
 use parking_lot::Mutex;
@@ -177,6 +177,14 @@ impl Server {
                 return;
             }
         });
+    }
+
+    /// Answers a [request with a JSON body](ApiRequest::json): the status code and what it says, null for a watch.
+    pub async fn send(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {
+        match self.answer(&ApiRequest::json(method, path, body)).await {
+            Ok(answer) => (answer.code, serde_json::from_slice(&answer.body).unwrap_or_default()),
+            Err(_) => (200, Value::Null),
+        }
     }
 
     /// Answers a request, asking webhooks where the core wants them, with the faults that [`Self::faults`] inject.

@@ -7,14 +7,7 @@ mod usage;
 use std::{fs, sync::Arc, time::Duration};
 
 use anyhow::Result;
-use envtest::{
-    cluster::standard_core,
-    environment::SeededEnvironment,
-    pages::StandardPages,
-    request::ApiRequest,
-    shell::{Parts, Server},
-    store::HistoryLimits,
-};
+use envtest::{cluster::standard_server, environment::SeededEnvironment, shell::Server};
 use http::Method;
 use jiff::Timestamp;
 use koord_descheduler::{ConfigurationFile, Options, Settings, configuration_with_text, run_with};
@@ -49,11 +42,8 @@ struct Stage {
 impl Stage {
     async fn new() -> Self {
         let clock = ScaledClock::shared(START, 1.0);
-        let environment = Box::new(SeededEnvironment::new(1, START));
-        let core = standard_core(environment, HistoryLimits::default(), None).unwrap();
-        let parts = Parts { pages: vec![Box::new(StandardPages::default())], ..Parts::default() };
-        let stage =
-            Self { server: Server::new(core, parts), clock, folder: tempfile::tempdir().unwrap(), running: None };
+        let server = standard_server(Box::new(SeededEnvironment::new(1, START))).unwrap();
+        let stage = Self { server, clock, folder: tempfile::tempdir().unwrap(), running: None };
         for kind in KINDS {
             stage.create(DEFINITIONS, &custom_resource_definition(kind, Profile::Compatible)).await;
         }
@@ -70,13 +60,7 @@ impl Stage {
     }
 
     async fn send(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {
-        let text = if body.is_null() { String::new() } else { body.to_string() };
-        let mut request = ApiRequest::new(method, path, text);
-        if request.method == Method::PATCH {
-            "application/merge-patch+json".clone_into(&mut request.content_type);
-        }
-        let answer = self.server.answer(&request).await.unwrap();
-        (answer.code, serde_json::from_slice(&answer.body).unwrap_or_default())
+        self.server.send(method, path, body).await
     }
 
     async fn create(&self, path: &str, body: &Value) -> Value {

@@ -173,7 +173,7 @@ async fn write_jobs(world: &mut World, case: &Value, recorded: &[Recorded<'_>]) 
             world.create(&of_kind("PodMigrationJob", &name, &spec)).await?;
         }
         let path = World::path("PodMigrationJob", "", &name)?;
-        let (code, stored) = world.ask(Method::GET, &path, &Value::Null).await?;
+        let (code, stored) = world.server.send(Method::GET, &path, &Value::Null).await;
         ensure!(code == 200, "{path}: {code}");
         let uid = text(&stored, "/metadata/uid").to_owned();
         let mut known = vec![(format!("$uid(PodMigrationJob {})", job.name), uid.clone())];
@@ -183,7 +183,7 @@ async fn write_jobs(world: &mut World, case: &Value, recorded: &[Recorded<'_>]) 
             let mut object = of_kind("Reservation", &uid, &reservation["spec"]);
             object["metadata"]["labels"] = reservation["labels"].clone();
             world.create(&with_known(&object, &known, &now)).await?;
-            let (_, made) = world.ask(Method::GET, &World::path("Reservation", "", &uid)?, &Value::Null).await?;
+            let (_, made) = world.server.send(Method::GET, &World::path("Reservation", "", &uid)?, &Value::Null).await;
             known.push((format!("$uid(Reservation {label})"), text(&made, "/metadata/uid").to_owned()));
         }
         let mut spec = job.job["spec"].clone();
@@ -288,7 +288,7 @@ async fn succeed(world: &mut World, reservation: &Value) -> Result<()> {
         json!({SUCCESSOR: json!({"name": name, "uid": reservation["metadata"]["uid"]}).to_string()});
     world.create(&pod).await?;
     let path = World::path("Pod", "default", text(&pod, "/metadata/name"))?;
-    let (_, made) = world.ask(Method::GET, &path, &Value::Null).await?;
+    let (_, made) = world.server.send(Method::GET, &path, &Value::Null).await;
     let owner = json!({"namespace": "default", "name": made["metadata"]["name"], "uid": made["metadata"]["uid"]});
     let succeeded = json!({"phase": "Succeeded", "nodeName": node, "currentOwners": [owner]});
     let patch = status(name, &succeeded, world);

@@ -189,7 +189,7 @@ async fn meant(world: &World, wanted: &Map<String, Value>) -> Result<Option<Valu
     } else {
         bail!("until what? {wanted:?}");
     };
-    let (code, object) = world.ask(Method::GET, &path, &Value::Null).await?;
+    let (code, object) = world.server.send(Method::GET, &path, &Value::Null).await;
     Ok((code == 200).then_some(object))
 }
 

@@ -7,14 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use envtest::{
-    cluster::standard_core,
-    environment::TimedEnvironment,
-    pages::StandardPages,
-    request::ApiRequest,
-    shell::{Parts, Server},
-    store::HistoryLimits,
-};
+use envtest::{cluster::standard_server, environment::TimedEnvironment, shell::Server};
 use futures::StreamExt as _;
 use http::Method;
 use jiff::Timestamp;
@@ -87,15 +80,7 @@ impl World {
         let clock = ScaledClock::shared(START, 1.0);
         let time = Arc::clone(&clock);
         let environment = TimedEnvironment::new(1, move || time.now());
-        let core = standard_core(Box::new(environment), HistoryLimits::default(), None)?;
-        let parts = Parts {
-            admission: None,
-            conversion: None,
-            pages: vec![Box::new(StandardPages::default())],
-            garbage_collection: None,
-            journal: None,
-        };
-        let server = Server::new(core, parts);
+        let server = standard_server(Box::new(environment))?;
         let mut world = Self {
             server,
             clock,
@@ -112,7 +97,7 @@ impl World {
         }
         for name in NAMESPACES {
             let namespace = json!({"metadata": {"name": name}});
-            let (code, answer) = world.ask(Method::POST, "/api/v1/namespaces", &namespace).await?;
+            let (code, answer) = world.server.send(Method::POST, "/api/v1/namespaces", &namespace).await;
             ensure!(matches!(code, 201 | 409), "{answer}");
         }
         for kind in WATCHED {
@@ -157,19 +142,8 @@ impl World {
         Ok(())
     }
 
-    pub(crate) async fn ask(&self, method: Method, path: &str, body: &Value) -> Result<(u16, Value)> {
-        let text = if body.is_null() { String::new() } else { body.to_string() };
-        let is_patch = method == Method::PATCH;
-        let mut request = ApiRequest::new(method, path, text);
-        if is_patch {
-            "application/merge-patch+json".clone_into(&mut request.content_type);
-        }
-        let answer = self.server.answer(&request).await.map_err(|error| anyhow::anyhow!("{path}: {error:?}"))?;
-        Ok((answer.code, serde_json::from_slice(&answer.body).unwrap_or_default()))
-    }
-
     async fn send(&self, method: Method, path: &str, body: &Value) -> Result<Value> {
-        let (code, answer) = self.ask(method.clone(), path, body).await?;
+        let (code, answer) = self.server.send(method.clone(), path, body).await;
         ensure!((200..300).contains(&code), "{method} {path}: {code} {}", answer["message"]);
         Ok(answer)
     }
@@ -299,7 +273,7 @@ impl World {
             _ => body.as_object_mut().and_then(|members| members.remove("status")),
         };
         let path = Self::path(&kind, &namespace, &name)?;
-        let (code, mut answer) = self.ask(Method::POST, &Self::path(&kind, &namespace, "")?, &body).await?;
+        let (code, mut answer) = self.server.send(Method::POST, &Self::path(&kind, &namespace, "")?, &body).await;
         if code == 409 && matches!(kind.as_str(), "Namespace" | "PriorityClass") {
             answer = self.send(Method::PATCH, &path, &body).await?;
         } else {
@@ -309,7 +283,7 @@ impl World {
             let taints = object.pointer("/spec/taints").cloned().unwrap_or_default();
             self.send(Method::PATCH, &path, &json!({"spec": {"taints": taints}})).await?;
         } else if let Some(status) = status {
-            self.ask(Method::PATCH, &format!("{path}/status"), &json!({"status": status})).await?;
+            self.server.send(Method::PATCH, &format!("{path}/status"), &json!({"status": status})).await;
         }
         self.note(&answer, &kind)?;
         self.created.insert(text(&answer, "/metadata/uid").to_owned(), object);
@@ -338,7 +312,8 @@ impl World {
             self.send(Method::PATCH, &path, &body).await?;
         }
         if let Some(status) = status {
-            let (code, _) = self.ask(Method::PATCH, &format!("{path}/status"), &json!({"status": status})).await?;
+            let (code, _) =
+                self.server.send(Method::PATCH, &format!("{path}/status"), &json!({"status": status})).await;
             if code == 404 {
                 self.send(Method::PATCH, &path, &json!({"status": status})).await?;
             }
@@ -357,13 +332,13 @@ impl World {
     pub(crate) async fn delete(&mut self, object: &Value) -> Result<()> {
         let object = self.expand(object).await?;
         let path = Self::path_of(&object)?;
-        let (code, known) = self.ask(Method::GET, &path, &Value::Null).await?;
+        let (code, known) = self.server.send(Method::GET, &path, &Value::Null).await;
         if code == 200 {
             self.deleted.insert(text(&known, "/metadata/uid").to_owned());
         }
         let grace = object["gracePeriodSeconds"].as_i64().unwrap_or(0);
         let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": grace});
-        let (code, answer) = self.ask(Method::DELETE, &path, &options).await?;
+        let (code, answer) = self.server.send(Method::DELETE, &path, &options).await;
         ensure!(matches!(code, 200 | 202 | 404), "DELETE {path}: {code} {answer}");
         Ok(())
     }

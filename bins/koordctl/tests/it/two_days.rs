@@ -7,14 +7,7 @@ use std::{
     time::Duration,
 };
 
-use envtest::{
-    cluster::standard_core,
-    environment::TimedEnvironment,
-    pages::StandardPages,
-    request::ApiRequest,
-    shell::{Parts, Server},
-    store::HistoryLimits,
-};
+use envtest::{cluster::standard_server, environment::TimedEnvironment, shell::Server};
 use hollow::ReplicaSets;
 use http::Method;
 use jiff::Timestamp;
@@ -150,8 +143,7 @@ impl World {
         let clock = ScaledClock::shared(START, 1.0);
         let time = Arc::clone(&clock);
         let environment = TimedEnvironment::new(1, move || time.now());
-        let core = standard_core(Box::new(environment), HistoryLimits::default(), None).unwrap();
-        let server = Server::new(core, Parts { pages: vec![Box::new(StandardPages::default())], ..Parts::default() });
+        let server = standard_server(Box::new(environment)).unwrap();
         let world = Self { server, clock, programs: JoinSet::new(), placed: Vec::new(), hot_minutes: 0 };
         for kind in koord_types::KINDS {
             let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -182,13 +174,7 @@ impl World {
     }
 
     async fn send(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {
-        let text = if body.is_null() { String::new() } else { body.to_string() };
-        let mut request = ApiRequest::new(method, path, text);
-        if request.method == Method::PATCH {
-            "application/merge-patch+json".clone_into(&mut request.content_type);
-        }
-        let answer = self.server.answer(&request).await.unwrap();
-        (answer.code, serde_json::from_slice(&answer.body).unwrap_or_default())
+        self.server.send(method, path, body).await
     }
 
     async fn create(&self, path: &str, object: &Value) {

@@ -48,11 +48,7 @@ pub(crate) fn server() -> Server {
 }
 
 pub(crate) fn send(server: &Server, method: Method, path: &str, body: &Value) -> Value {
-    let mut request = ApiRequest::new(method, path, body.to_string());
-    if request.method == Method::PATCH {
-        request.content_type = "application/merge-patch+json".into();
-    }
-    match server.with_core(|core| core.handle(&request)) {
+    match server.with_core(|core| core.handle(&ApiRequest::json(method, path, body))) {
         envtest::server::Outcome::Done(answer) => serde_json::from_slice(&answer.body).unwrap(),
         other => panic!("{other:?}"),
     }

@@ -86,25 +86,25 @@ impl Term {
 
 /// All that terms may ask for in a pod.
 pub(crate) fn marks(pod: &Pod) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
-    let own = [(POD_NAME, Cow::Borrowed(pod.key.name())), (POD_UID, Cow::Owned(pod.uid.to_string()))];
+    let identity = [(POD_NAME, Cow::Borrowed(pod.key.name())), (POD_UID, Cow::Owned(pod.uid.to_string()))];
     let owners = pod.owners().flat_map(|(owner, _)| {
         [(CONTROLLER_NAME, Cow::Borrowed(&*owner.name)), (CONTROLLER_UID, Cow::Owned(owner.uid.to_string()))]
     });
-    pod.template.labels.iter().map(|(key, value)| (key, Cow::Borrowed(value))).chain(own).chain(owners)
+    pod.template.labels.iter().map(|(key, value)| (key, Cow::Borrowed(value))).chain(identity).chain(owners)
 }
 
 /// Something that every pod has which a term matches.
 fn mark(owner: &ReservationOwner) -> Option<Mark> {
-    let said =
+    let mark_of =
         |key: &str, text: Option<&str>| text.filter(|text| !text.is_empty()).map(|text| (key.into(), text.into()));
     let labels = owner.label_selector.as_ref().and_then(|selector| selector.match_labels.as_ref()?.iter().next());
     let label = labels.map(|(key, value)| (Arc::from(&**key), Arc::from(&**value)));
     let object = owner.object.as_ref();
     let object =
-        object.and_then(|object| said(POD_UID, object.uid.as_deref()).or(said(POD_NAME, object.name.as_deref())));
+        object.and_then(|object| mark_of(POD_UID, object.uid.as_deref()).or(mark_of(POD_NAME, object.name.as_deref())));
     let controller = owner.controller.as_ref();
-    let controller =
-        controller.and_then(|one| said(CONTROLLER_UID, Some(&one.uid)).or(said(CONTROLLER_NAME, Some(&one.name))));
+    let controller = controller
+        .and_then(|one| mark_of(CONTROLLER_UID, Some(&one.uid)).or(mark_of(CONTROLLER_NAME, Some(&one.name))));
     object.or(controller).or(label)
 }
 

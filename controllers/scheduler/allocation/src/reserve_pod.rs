@@ -67,8 +67,8 @@ impl ReservePod {
             annotations.insert(NODE.to_owned(), node);
         }
         // Of the Reservation itself: what the template is labelled with says something about pods.
-        let own = object.metadata.labels.as_ref();
-        let by_label = own.and_then(|labels| labels.get(SUB_PRIORITY_LABEL)?.parse().ok());
+        let reservation_labels = object.metadata.labels.as_ref();
+        let by_label = reservation_labels.and_then(|labels| labels.get(SUB_PRIORITY_LABEL)?.parse().ok());
         spec.priority = spec.priority.or(by_label).or(Some(i32::MAX));
         let of = |spec: &PodSpec| {
             let annotations = annotations.iter().map(|(key, value)| (&**key, &**value)).collect();

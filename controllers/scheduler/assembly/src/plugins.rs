@@ -204,9 +204,9 @@ pub fn build_with(resolved: &Resolved, with: Dependencies<'_>) -> Result<BuiltPr
 /// What refuses nodes, in the order in which it is asked: the nodes that plugins with PreFilter alone have left are all that
 /// others see. A plugin that is disabled as a filter refuses none.
 fn filters(resolved: &Resolved) -> Vec<&str> {
-    let asked = resolved.at(Point::Filter);
+    let filter_plugins = resolved.at(Point::Filter);
     let alone = resolved.at(Point::PreFilter).iter().filter(|name| !Point::of(name).contains(&Point::Filter));
-    alone.chain(asked).map(String::as_str).collect()
+    alone.chain(filter_plugins).map(String::as_str).collect()
 }
 
 /// The profile of kube-scheduler under this scheduler name, as far as its plugins are built, with no gate on.

@@ -156,9 +156,9 @@ fn node_of(path: &Path) -> Result<Value> {
         bail!("{} must hold a Node", name());
     }
     let read: Node = serde_json::from_value(node.clone()).with_context(|| format!("{} holds no Node", name()))?;
-    let own = read.metadata.name.unwrap_or_else(|| "node".to_owned());
-    if !own.contains("{index") {
-        node["metadata"]["name"] = format!("{own}-{{index}}").into();
+    let node_name = read.metadata.name.unwrap_or_else(|| "node".to_owned());
+    if !node_name.contains("{index") {
+        node["metadata"]["name"] = format!("{node_name}-{{index}}").into();
     }
     Ok(node)
 }

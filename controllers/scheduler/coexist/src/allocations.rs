@@ -57,9 +57,9 @@ fn devices(Situation { world, ours, .. }: &Situation<'_>, report: &mut Report) {
 
 /// Reservations that no longer fit on their nodes since other schedulers do not know of them.
 fn reservations(Situation { world, ours, .. }: &Situation<'_>, report: &mut Report) {
-    let mut kept = BTreeMap::<&str, Amount>::new();
+    let mut reserved = BTreeMap::<&str, Amount>::new();
     for (node, left) in &world.reservations {
-        let sum = kept.entry(node.as_str()).or_default();
+        let sum = reserved.entry(node.as_str()).or_default();
         *sum = sum.plus(*left);
     }
     let mut requested = BTreeMap::<&str, Amount>::new();
@@ -70,9 +70,9 @@ fn reservations(Situation { world, ours, .. }: &Situation<'_>, report: &mut Repo
         }
     }
     let foreign = nodes_of(world, |pod| !ours.serves(&pod.scheduler));
-    let exceeded = kept.into_iter().filter(|(node, kept)| {
-        let wanted = requested.get(node).copied().unwrap_or_default().plus(*kept);
-        foreign.contains(node) && world.allocatable.get(*node).is_some_and(|has| wanted.exceeds(*has))
+    let exceeded = reserved.into_iter().filter(|(node, reserved)| {
+        let total = requested.get(node).copied().unwrap_or_default().plus(*reserved);
+        foreign.contains(node) && world.allocatable.get(*node).is_some_and(|has| total.exceeds(*has))
     });
     if let Some(object) = named(exceeded.map(|(node, _)| node)) {
         report.warning(

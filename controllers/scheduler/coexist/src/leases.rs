@@ -10,7 +10,9 @@ const OF_KUBE_SCHEDULER: (&str, &str) = ("kube-system", "kube-scheduler");
 pub(crate) fn look(Situation { world, ours, census, now }: &Situation<'_>, report: &mut Report) {
     let held: Vec<&(String, Lease)> = world.leases.iter().filter(|(_, lease)| lease.is_held(*now)).collect();
     let is_ours = |namespace: &str, name: &str| {
-        ours.lease.as_ref().is_some_and(|(of, own)| (of.as_str(), own.as_str()) == (namespace, name))
+        ours.lease.as_ref().is_some_and(|(lease_namespace, lease_name)| {
+            (lease_namespace.as_str(), lease_name.as_str()) == (namespace, name)
+        })
     };
     let (kube_namespace, kube_name) = OF_KUBE_SCHEDULER;
     let object = format!("Lease {kube_namespace}/{kube_name}");

@@ -26,8 +26,8 @@ impl Membership {
     pub(crate) fn of_pod(metadata: &Value, namespace: &str) -> Option<Self> {
         let (labels, annotations) = (texts(&metadata["labels"]), texts(&metadata["annotations"]));
         let name = gang::name_of_pod(&labels, &annotations)?;
-        let own = gang::MIN_AVAILABLE.get(&annotations).ok().flatten();
-        let members_min = own.or_else(|| gang::DEPRECATED_MIN_AVAILABLE.get(&labels).ok().flatten());
+        let min_available = gang::MIN_AVAILABLE.get(&annotations).ok().flatten();
+        let members_min = min_available.or_else(|| gang::DEPRECATED_MIN_AVAILABLE.get(&labels).ok().flatten());
         let groups = gang::GROUPS.get(&annotations).ok().flatten().unwrap_or_default();
         Some(Self { gang: format!("{namespace}/{name}"), demand: Demand { members_min, groups } })
     }

@@ -308,11 +308,11 @@ fn requests(spec: &Value) -> Amount {
     for container in containers(spec, "containers") {
         requests.container(of(container));
     }
-    let own = &spec["resources"]["requests"];
-    let of_pod = Amount::of(own);
+    let pod_requests = &spec["resources"]["requests"];
+    let of_pod = Amount::of(pod_requests);
     let pod_level = |sum: Amount| Amount {
-        cpu_milli: if own["cpu"].is_null() { sum.cpu_milli } else { of_pod.cpu_milli },
-        memory_bytes: if own["memory"].is_null() { sum.memory_bytes } else { of_pod.memory_bytes },
+        cpu_milli: if pod_requests["cpu"].is_null() { sum.cpu_milli } else { of_pod.cpu_milli },
+        memory_bytes: if pod_requests["memory"].is_null() { sum.memory_bytes } else { of_pod.memory_bytes },
     };
     requests.total(pod_level, Some(&Amount::of(&spec["overhead"])))
 }

@@ -97,7 +97,7 @@ impl PodTerm {
     fn of(namespace: &Arc<str>, labels: &Labels, term: &PodAffinityTerm) -> Self {
         let names = term.namespaces.as_deref().unwrap_or_default();
         let is_own = names.is_empty() && term.namespace_selector.is_none();
-        let own = is_own.then(|| Arc::clone(namespace));
+        let own_namespace = is_own.then(|| Arc::clone(namespace));
         let selector = term.label_selector.as_ref().and_then(|selector| {
             let selector = with_keys(selector, labels, term.match_label_keys.as_deref(), "In");
             Selector::stored(&with_keys(&selector, labels, term.mismatch_label_keys.as_deref(), "NotIn"))
@@ -105,7 +105,7 @@ impl PodTerm {
         Self {
             topology_key: term.topology_key.as_str().into(),
             selector,
-            namespaces: names.iter().map(|name| name.as_str().into()).chain(own).collect(),
+            namespaces: names.iter().map(|name| name.as_str().into()).chain(own_namespace).collect(),
             namespace_selector: term.namespace_selector.as_ref().and_then(Selector::stored),
         }
     }

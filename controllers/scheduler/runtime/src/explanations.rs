@@ -134,9 +134,9 @@ impl<const T: u8> ExplanationController<T> {
         let mut outcome = Outcome::settled();
         let pods = self.pods.read();
         let waits = |pod: &ObjectKey, entry: &Entry<PodViewBy<T>>| explained_by(pod, entry).as_ref() == Some(key);
-        let own = pods.get(key.as_str()).filter(|entry| waits(key, entry));
+        let waiting_pod = pods.get(key.as_str()).filter(|entry| waits(key, entry));
         let is_gang = || pods.in_namespace(key.namespace()).any(|(pod, entry)| waits(pod, entry));
-        if !self.writes || own.is_none() && !is_gang() {
+        if !self.writes || waiting_pod.is_none() && !is_gang() {
             return outcome;
         }
         let lately =
@@ -147,7 +147,7 @@ impl<const T: u8> ExplanationController<T> {
         }
         let kind = ResourceKind::typed::<ScheduleExplanation>();
         let mut metadata = json!({"namespace": key.namespace(), "name": key.name()});
-        if let Some(pod) = own {
+        if let Some(pod) = waiting_pod {
             metadata["ownerReferences"] =
                 json!([{"apiVersion": "v1", "kind": "Pod", "name": key.name(), "uid": pod.uid}]);
         }

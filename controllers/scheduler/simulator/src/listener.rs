@@ -31,7 +31,7 @@ impl Listener {
 
     /// What was said of pods since the last call.
     pub(crate) fn take(&self) -> Vec<(ObjectKey, Said)> {
-        let said = |event: Event| {
+        let pod_event = |event: Event| {
             let what = match event.reason {
                 "FailedScheduling" => Said::Refused(event.message),
                 "Preempted" => Said::Preempted,
@@ -40,7 +40,7 @@ impl Listener {
             };
             Some((event.key, what)).filter(|_| event.kind == ResourceKind::POD)
         };
-        std::mem::take(&mut *self.0.lock()).into_iter().filter_map(said).collect()
+        std::mem::take(&mut *self.0.lock()).into_iter().filter_map(pod_event).collect()
     }
 }
 

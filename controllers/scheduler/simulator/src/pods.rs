@@ -59,12 +59,12 @@ impl Pods {
     }
 
     /// Something was said about a pod.
-    pub(crate) fn said(&mut self, key: &ObjectKey, said: Said) {
+    pub(crate) fn observe(&mut self, key: &ObjectKey, event: Said) {
         let Some(record) = self.records.get_mut(key) else {
-            self.displaced.extend(matches!(said, Said::Preempted).then(|| key.clone()));
+            self.displaced.extend(matches!(event, Said::Preempted).then(|| key.clone()));
             return;
         };
-        match said {
+        match event {
             Said::Refused(message) => {
                 take_turn(record, &mut self.turns);
                 record.refusals += 1;

@@ -255,8 +255,8 @@ impl Simulation {
     }
 
     fn listen(&mut self) {
-        for (key, said) in self.listener.take() {
-            self.pods.said(&key, said);
+        for (key, event) in self.listener.take() {
+            self.pods.observe(&key, event);
         }
     }
 

@@ -95,8 +95,8 @@ impl Trace {
     fn nodes(&self, replay: &Replay) -> Vec<&Node> {
         let counts = |node: &&Node| replay.demand_percent.is_none() || node.gpus > 0;
         let all: Vec<&Node> = self.nodes.iter().filter(counts).collect();
-        let wanted = replay.nodes_max.unwrap_or(all.len()).min(all.len());
-        (0..wanted).filter_map(|at| all.get(at * all.len() / wanted).copied()).collect()
+        let node_count = replay.nodes_max.unwrap_or(all.len()).min(all.len());
+        (0..node_count).filter_map(|at| all.get(at * all.len() / node_count).copied()).collect()
     }
 
     fn shuffled(&self, nodes: &[&Node], percent: u32, replay: &Replay) -> Result<Vec<Arrival>> {
@@ -140,8 +140,8 @@ fn known(folder: &Path) -> String {
     let mut traces: Vec<String> = traces.collect();
     traces.sort();
     if traces.is_empty() {
-        let wanted = PathBuf::from(folder).join(NODES);
-        return format!("name a folder with the files of the traces, such as {}", wanted.display());
+        let nodes_file = PathBuf::from(folder).join(NODES);
+        return format!("name a folder with the files of the traces, such as {}", nodes_file.display());
     }
     format!("the folder has: {}", traces.join(", "))
 }

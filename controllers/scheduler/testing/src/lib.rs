@@ -152,15 +152,15 @@ pub fn filtered_in(plugin: &dyn Filter, cluster: &mut Cluster, spec: &Value) -> 
 pub fn filtered_pod(plugin: &dyn Filter, cluster: &mut Cluster, pod: &Arc<Pod>) -> Vec<String> {
     let class = cluster.class(&pod.template);
     let request = Request { pod, class: &class, plugins: &[], state: &AttemptState::default() };
-    let said = |refusal: Refusal| {
+    let refusal_text = |refusal: Refusal| {
         let status = if refusal.resolvable { "U" } else { "UU" };
         format!("{status} {}", Reason::joined(&plugin.reasons(&refusal, cluster)))
     };
     let rows = cluster.rows().map(|(row, _)| row);
-    let ask = |filter: &dyn NodeFilter, row| filter.filter(cluster, row).err().map(said).unwrap_or_default();
+    let ask = |filter: &dyn NodeFilter, row| filter.filter(cluster, row).err().map(refusal_text).unwrap_or_default();
     match plugin.prepare_filter(&request, cluster) {
         PreparedFilter::Skip => rows.map(|_| String::new()).collect(),
-        PreparedFilter::None(refusal) => rows.map(|_| said(refusal)).collect(),
+        PreparedFilter::None(refusal) => rows.map(|_| refusal_text(refusal)).collect(),
         PreparedFilter::Nodes(filter) => rows.map(|row| ask(&*filter, row)).collect(),
         PreparedFilter::NodeNames(names, filter) => rows
             .map(|row| match &filter {
@@ -210,15 +210,15 @@ pub fn followed(plugin: &dyn Filter, cluster: &mut Cluster, pod: &Arc<Pod>, node
     let answers = |filter: &dyn NodeFilter, cluster: &Cluster| -> Vec<Result<(), Refusal>> {
         cluster.rows().map(|(row, _)| filter.filter(cluster, row)).collect()
     };
-    let Some(mut kept) = prepared(cluster) else { panic!("{what}: nothing is asked of nodes") };
-    let before = answers(&*kept, cluster);
+    let Some(mut prepared_filter) = prepared(cluster) else { panic!("{what}: nothing is asked of nodes") };
+    let before = answers(&*prepared_filter, cluster);
     cluster.place(Arc::clone(other), &format!("n{node}").into(), Holds::default());
-    kept.refresh(cluster, row);
+    prepared_filter.refresh(cluster, row);
     let anew = prepared(cluster).expect(what);
-    assert_eq!(answers(&*kept, cluster), answers(&*anew, cluster), "{what}: after it came");
+    assert_eq!(answers(&*prepared_filter, cluster), answers(&*anew, cluster), "{what}: after it came");
     cluster.remove_pod(&other.uid);
-    kept.refresh(cluster, row);
-    assert_eq!(answers(&*kept, cluster), before, "{what}: after it went");
+    prepared_filter.refresh(cluster, row);
+    assert_eq!(answers(&*prepared_filter, cluster), before, "{what}: after it went");
 }
 
 /// A reason for programs: its code with its operands.

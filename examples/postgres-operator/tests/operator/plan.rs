@@ -35,11 +35,7 @@ fn output(command: &mut Command) -> (String, String, i32) {
 }
 
 fn send(server: &Server, method: Method, path: &str, body: &Value) -> Value {
-    let mut request = ApiRequest::new(method, path, body.to_string());
-    if request.method == Method::PATCH {
-        "application/merge-patch+json".clone_into(&mut request.content_type);
-    }
-    match server.with_core(|core| core.handle(&request)) {
+    match server.with_core(|core| core.handle(&ApiRequest::json(method, path, body))) {
         Outcome::Done(answer) => serde_json::from_slice(&answer.body).unwrap(),
         other => panic!("{other:?}"),
     }

@@ -179,12 +179,7 @@ mod tests {
     }
 
     fn send(core: &mut ApiServer, method: Method, path: &str, body: &Value) -> Value {
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        let mut request = ApiRequest::new(method, path, body);
-        if request.method == Method::PATCH {
-            "application/merge-patch+json".clone_into(&mut request.content_type);
-        }
-        match core.handle(&request) {
+        match core.handle(&ApiRequest::json(method, path, body)) {
             Outcome::Done(answer) => serde_json::from_slice(&answer.body).unwrap(),
             other => panic!("{other:?}"),
         }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use envtest::{
     cluster::{Cluster, Controllers, Options},
-    request::ApiRequest,
     shell::Server,
 };
 use http::Method;
@@ -12,22 +11,16 @@ use serde_json::{Value, json};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-async fn send(server: &Server, method: Method, path: &str, body: &Value) -> (u16, Value) {
-    let body = if body.is_null() { String::new() } else { body.to_string() };
-    let answer = server.answer(&ApiRequest::new(method, path, body)).await.unwrap();
-    (answer.code, serde_json::from_slice(&answer.body).unwrap())
-}
-
 /// Creates an object whose owner never existed, and deletes a namespace; then much time passes.
 async fn after_an_hour(controllers: Option<Controllers>) -> Server {
     let cluster = Cluster::bind(Options { controllers, ..Options::default() }).await.unwrap();
     let server = cluster.server.clone();
     let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "never", "uid": "u"});
     let orphan = json!({"metadata": {"name": "orphan", "ownerReferences": [owner]}});
-    assert_eq!(send(&server, Method::POST, MAPS, &orphan).await.0, 201);
+    assert_eq!(server.send(Method::POST, MAPS, &orphan).await.0, 201);
     let namespace = json!({"metadata": {"name": "n"}});
-    assert_eq!(send(&server, Method::POST, "/api/v1/namespaces", &namespace).await.0, 201);
-    assert_eq!(send(&server, Method::DELETE, "/api/v1/namespaces/n", &Value::Null).await.0, 200);
+    assert_eq!(server.send(Method::POST, "/api/v1/namespaces", &namespace).await.0, 201);
+    assert_eq!(server.send(Method::DELETE, "/api/v1/namespaces/n", &Value::Null).await.0, 200);
     tokio::time::sleep(Duration::from_hours(1)).await;
     server
 }
@@ -35,20 +28,20 @@ async fn after_an_hour(controllers: Option<Controllers>) -> Server {
 #[tokio::test(start_paused = true)]
 async fn a_server_alone_collects_no_garbage_and_creates_no_object() {
     let server = after_an_hour(None).await;
-    assert_eq!(send(&server, Method::GET, &format!("{MAPS}/orphan"), &Value::Null).await.0, 200);
-    let (code, namespace) = send(&server, Method::GET, "/api/v1/namespaces/n", &Value::Null).await;
+    assert_eq!(server.send(Method::GET, &format!("{MAPS}/orphan"), &Value::Null).await.0, 200);
+    let (code, namespace) = server.send(Method::GET, "/api/v1/namespaces/n", &Value::Null).await;
     assert_eq!((code, namespace["status"]["phase"].as_str()), (200, Some("Terminating")));
     let account = "/api/v1/namespaces/default/serviceaccounts/default";
-    assert_eq!(send(&server, Method::GET, account, &Value::Null).await.0, 404);
+    assert_eq!(server.send(Method::GET, account, &Value::Null).await.0, 404);
 }
 
 #[tokio::test(start_paused = true)]
 async fn with_controllers_garbage_goes_namespaces_end_and_default_objects_are_there() {
     let server = after_an_hour(Some(Controllers::default())).await;
-    assert_eq!(send(&server, Method::GET, &format!("{MAPS}/orphan"), &Value::Null).await.0, 404);
-    assert_eq!(send(&server, Method::GET, "/api/v1/namespaces/n", &Value::Null).await.0, 404);
+    assert_eq!(server.send(Method::GET, &format!("{MAPS}/orphan"), &Value::Null).await.0, 404);
+    assert_eq!(server.send(Method::GET, "/api/v1/namespaces/n", &Value::Null).await.0, 404);
     let account = "/api/v1/namespaces/default/serviceaccounts/default";
-    assert_eq!(send(&server, Method::GET, account, &Value::Null).await.0, 200);
+    assert_eq!(server.send(Method::GET, account, &Value::Null).await.0, 200);
 }
 
 async fn with_controllers() -> Server {
@@ -57,18 +50,18 @@ async fn with_controllers() -> Server {
 }
 
 async fn get(server: &Server, path: &str) -> Value {
-    send(server, Method::GET, path, &Value::Null).await.1
+    server.send(Method::GET, path, &Value::Null).await.1
 }
 
 async fn create(server: &Server, path: &str, body: Value) {
-    let (code, answer) = send(server, Method::POST, path, &body).await;
+    let (code, answer) = server.send(Method::POST, path, &body).await;
     assert_eq!(code, 201, "{answer}");
 }
 
 async fn change(server: &Server, path: &str, change: impl FnOnce(&mut Value)) {
     let mut object = get(server, path).await;
     change(&mut object);
-    let (code, answer) = send(server, Method::PUT, path, &object).await;
+    let (code, answer) = server.send(Method::PUT, path, &object).await;
     assert_eq!(code, 200, "{answer}");
 }
 
@@ -139,7 +132,7 @@ async fn a_claim_that_waits_for_its_pod_is_bound_when_the_scheduler_has_chosen()
     assert_eq!(claim["metadata"]["annotations"], yes);
     assert_eq!(claim["status"]["capacity"], json!({"storage": "1Gi"}));
     assert_eq!(claim["status"]["accessModes"], json!(["ReadWriteOnce"]));
-    assert_eq!(send(&server, Method::DELETE, &own, &Value::Null).await.0, 200);
+    assert_eq!(server.send(Method::DELETE, &own, &Value::Null).await.0, 200);
     assert_eq!(phase(&get(&server, &disk).await), "Released");
 }
 
@@ -175,7 +168,7 @@ async fn a_claim_that_does_not_wait_takes_the_smallest_volume_that_fits() {
     create(&server, CLAIMS, claim("owner", "", "1Gi")).await;
     assert_eq!(get(&server, &format!("{CLAIMS}/owner")).await["spec"]["volumeName"], "kept");
     // A volume that is gone leaves its claim lost.
-    assert_eq!(send(&server, Method::DELETE, &format!("{VOLUMES}/large"), &Value::Null).await.0, 200);
+    assert_eq!(server.send(Method::DELETE, &format!("{VOLUMES}/large"), &Value::Null).await.0, 200);
     assert_eq!(phase(&get(&server, &format!("{CLAIMS}/late")).await), "Lost");
 }
 

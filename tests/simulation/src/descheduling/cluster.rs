@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use envtest::{request::ApiRequest, shell::Server};
+use envtest::shell::Server;
 use http::Method;
 use koord_runtime::clock::{Moment, SharedClock};
 use serde_json::{Value, json};
@@ -153,15 +153,7 @@ impl Cluster {
     }
 
     async fn send(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {
-        let text = if body.is_null() { String::new() } else { body.to_string() };
-        let mut request = ApiRequest::new(method, path, text);
-        if request.method == Method::PATCH {
-            "application/merge-patch+json".clone_into(&mut request.content_type);
-        }
-        match self.server.answer(&request).await {
-            Ok(answer) => (answer.code, serde_json::from_slice(&answer.body).unwrap_or_default()),
-            Err(_) => (500, Value::Null),
-        }
+        self.server.send(method, path, body).await
     }
 }
 

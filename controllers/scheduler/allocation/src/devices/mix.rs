@@ -91,12 +91,12 @@ impl Mix {
         if self.affinities.is_empty() {
             self.affinities.push((NodeAffinity::default(), 0));
         }
-        let own = self.affinities.iter().position(|(known, _)| known == affinity);
+        let known_slot = self.affinities.iter().position(|(known, _)| known == affinity);
         let empty = || (1..self.affinities.len()).find(|index| self.affinities[*index].1 == 0);
-        let slot = own.or_else(empty).unwrap_or(self.affinities.len());
+        let slot = known_slot.or_else(empty).unwrap_or(self.affinities.len());
         let slot = if slot < Self::AFFINITIES_MAX { slot } else { 0 };
         match self.affinities.get_mut(slot) {
-            Some((_, pods)) if slot == 0 || own.is_some() => *pods += 1,
+            Some((_, pods)) if slot == 0 || known_slot.is_some() => *pods += 1,
             Some(free) => *free = (affinity.clone(), 1),
             None => self.affinities.push((affinity.clone(), 1)),
         }
@@ -110,9 +110,9 @@ impl Mix {
         }
         let all = f64::from(u32::try_from(self.pods.len()).unwrap_or(u32::MAX).max(1));
         let of = |(slot, (affinity, _)): (u8, &(NodeAffinity, u64))| {
-            let own = counts.iter().filter(|((at, _), _)| *at == slot);
+            let slot_counts = counts.iter().filter(|((at, _), _)| *at == slot);
             let demands: Vec<(Demand, f64)> =
-                own.map(|((_, demand), pods)| (*demand, f64::from(*pods) / all)).collect();
+                slot_counts.map(|((_, demand), pods)| (*demand, f64::from(*pods) / all)).collect();
             (affinity.clone(), demands)
         };
         let demands = (0..).zip(&self.affinities).map(of).collect();

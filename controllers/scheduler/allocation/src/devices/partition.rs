@@ -114,7 +114,7 @@ impl Partition {
         let is_fast = partition_request
             .bandwidth
             .as_ref()
-            .is_none_or(|least| self.bandwidth.as_ref().is_some_and(|own| own >= least));
+            .is_none_or(|least| self.bandwidth.as_ref().is_some_and(|bandwidth| bandwidth >= least));
         if !is_fast || self.minors.iter().any(|minor| used.contains(minor)) {
             return None;
         }

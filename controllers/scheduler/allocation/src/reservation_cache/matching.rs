@@ -247,8 +247,8 @@ impl ReservationCache {
     pub fn summary(&self, query: &ReservationQuery<'_>) -> Summary {
         let (mut summary, scope) = (Summary::default(), query.scope());
         for uid in self.queried(query) {
-            if let Some((_, said)) = self.about(uid, query, &scope) {
-                summary.count(&said, query.selector);
+            if let Some((_, verdict)) = self.about(uid, query, &scope) {
+                summary.count(&verdict, query.selector);
             }
         }
         summary
@@ -280,7 +280,7 @@ impl ReservationCache {
     fn matches(&self, uid: &Uid, query: &ReservationQuery<'_>, scope: &Scope<'_>) -> Option<Row> {
         let about = self.about(uid, query, scope);
         about
-            .filter(|(_, said)| matches!(said, ReservationMatch::Matched | ReservationMatch::Ignored))
+            .filter(|(_, verdict)| matches!(verdict, ReservationMatch::Matched | ReservationMatch::Ignored))
             .map(|(row, _)| row)
     }
 

@@ -150,17 +150,17 @@ impl Engine {
 
     /// Why a pod is left to another scheduler.
     fn mismatch(&self, pod: &Pod) -> Reason {
-        let own: Vec<&str> = self.profiles.iter().map(|profile| &*profile.scheduler).collect();
+        let profile_names: Vec<&str> = self.profiles.iter().map(|profile| &*profile.scheduler).collect();
         let name = &*pod.template.scheduler;
         let reason = ReasonCode::SchedulerMismatch.reason(format!("its schedulerName is {name:?}"));
-        reason.with("schedulerName", name).with("profiles", own.join(" "))
+        reason.with("schedulerName", name).with("profiles", profile_names.join(" "))
     }
 
     fn decide(&mut self, index: usize, pod: &Arc<Pod>, has_node: bool, now: Moment) -> Decision {
-        let said = self.say(index, pod);
-        let is_tried = said.held.is_none() && !has_node;
+        let decision = self.say(index, pod);
+        let is_tried = decision.held.is_none() && !has_node;
         let outcome = is_tried.then(|| self.schedule_one(index, Arc::clone(pod), Tried::default(), now).outcome);
-        Decision { outcome, ..said }
+        Decision { outcome, ..decision }
     }
 
     /// What is said about a pod, without an attempt.

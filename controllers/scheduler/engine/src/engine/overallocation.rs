@@ -146,8 +146,8 @@ fn overcommitted(cluster: &Cluster, row: Row) -> BTreeMap<String, Whose> {
             pods.map(|placed| placed.class.requests().get(resource)).fold(0, i64::saturating_add)
         };
         let offered = cluster.allocatable(resource, row);
-        let own = sum(&|placed: &Placed| !cluster.is_foreign(&placed.pod));
-        let whose = if own > offered { Whose::ThisScheduler } else { Whose::Others };
+        let own_requests = sum(&|placed: &Placed| !cluster.is_foreign(&placed.pod));
+        let whose = if own_requests > offered { Whose::ThisScheduler } else { Whose::Others };
         (sum(&|_: &Placed| true) > offered).then(|| (name.to_owned(), whose))
     });
     whose.collect()

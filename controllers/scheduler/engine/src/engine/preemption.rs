@@ -83,9 +83,10 @@ impl Engine {
                     break;
                 }
                 PostFilterResult::Together { nominations, victims, preemptor, words } => {
-                    let own = nominations.iter().find(|(uid, _)| *uid == request.pod.uid).map(|(_, row)| *row);
-                    let evicts = own.is_some() && !victims.is_empty();
-                    outcome.nominated = own.map(|row| (row, victims));
+                    let nominated_row =
+                        nominations.iter().find(|(uid, _)| *uid == request.pod.uid).map(|(_, row)| *row);
+                    let evicts = nominated_row.is_some() && !victims.is_empty();
+                    outcome.nominated = nominated_row.map(|row| (row, victims));
                     outcome.together = nominations;
                     outcome.words.push(words);
                     if evicts {

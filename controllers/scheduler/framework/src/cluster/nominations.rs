@@ -22,8 +22,8 @@ impl Cluster {
     /// higher priority, because it is unknown which of two schedulers is faster.
     pub fn nominated_before(&self, pod: &Pod, row: Row) -> Vec<Arc<Pod>> {
         let goes_before = |other: &Pod| {
-            let (theirs, own) = (other.template.priority, pod.template.priority);
-            other.uid != pod.uid && (theirs > own || theirs == own && !self.is_foreign(other))
+            let (other_priority, priority) = (other.template.priority, pod.template.priority);
+            other.uid != pod.uid && (other_priority > priority || other_priority == priority && !self.is_foreign(other))
         };
         let there = self.nominated().filter(|(other, at)| *at == row && goes_before(other));
         there.filter(|(other, _)| self.pod(&other.uid).is_none()).map(|(other, _)| Arc::clone(other)).collect()

@@ -58,15 +58,12 @@ impl Population {
         of_class.pods += 1;
         let Some(row) = self.rows.get_mut(placed.row.index()) else { return };
         let deleting = u32::from(placed.pod.deleting);
-        match row.iter_mut().find(|residents| residents.index == index) {
-            Some(residents) => {
-                residents.pods += 1;
-                residents.deleting += deleting;
-            }
-            None => {
-                row.push(Residents { class: Arc::clone(&placed.class), index, pods: 1, deleting });
-                of_class.rows.push(placed.row);
-            }
+        if let Some(residents) = row.iter_mut().find(|residents| residents.index == index) {
+            residents.pods += 1;
+            residents.deleting += deleting;
+        } else {
+            row.push(Residents { class: Arc::clone(&placed.class), index, pods: 1, deleting });
+            of_class.rows.push(placed.row);
         }
     }
 

@@ -126,10 +126,10 @@ impl Topologies {
         let Self { ids, columns, .. } = self;
         let wrong = ids.iter().filter_map(|(key, id)| {
             let (topology, value) = (&mut columns[id.0], labels.and_then(|labels| labels.get(key)));
-            let kept = topology.value(row).map(Arc::clone);
-            (kept.as_deref() != value).then(|| {
+            let cached = topology.value(row).map(Arc::clone);
+            (cached.as_deref() != value).then(|| {
                 topology.set(row, value);
-                format!("{key} {} instead of {}", kept.as_deref().unwrap_or("none"), value.unwrap_or("none"))
+                format!("{key} {} instead of {}", cached.as_deref().unwrap_or("none"), value.unwrap_or("none"))
             })
         });
         let wrong: Vec<String> = wrong.collect();
@@ -141,7 +141,7 @@ impl Topologies {
         let Self { ids, columns, .. } = self;
         let wrong: Vec<String> = ids
             .iter()
-            .flat_map(|(key, id)| columns[id.0].audit_domains().map(move |said| format!("{key} {said}")))
+            .flat_map(|(key, id)| columns[id.0].audit_domains().map(move |difference| format!("{key} {difference}")))
             .collect();
         (!wrong.is_empty()).then(|| wrong.join(", "))
     }

@@ -77,8 +77,8 @@ impl CandidateCache {
         cluster: &mut Cluster,
         timing: &mut impl Timing,
     ) -> Option<Candidates> {
-        let is_alike = |kept: &Candidates| kept.is_evaluated_like(profile, request, prepared, cluster);
-        let number = *self.candidates.iter().find(|(_, (_, kept))| is_alike(kept))?.0;
+        let is_alike = |cached: &Candidates| cached.is_evaluated_like(profile, request, prepared, cluster);
+        let number = *self.candidates.iter().find(|(_, (_, cached))| is_alike(cached))?.0;
         // What is prepared again meanwhile is what was prepared for this class: they are evaluated alike afterwards too.
         let candidates = self.take(number, profile, request, cluster, timing)?;
         debug_assert!(

@@ -67,15 +67,15 @@ impl Candidates {
         prepared: &Prepared,
         cluster: &Cluster,
     ) -> bool {
-        let (own, other) = (self.class.template(), request.template());
+        let (template, other) = (self.class.template(), request.template());
         let is_restored = self.is_restored(cluster);
-        own.differs_by_marks_alone(other)
+        template.differs_by_marks_alone(other)
             && self.resources == cluster.resources_epoch()
             && self.prepared.subset == prepared.subset
             && self.prepared.plugins().eq(prepared.plugins())
             && prepared.plugins().all(|plugin| {
                 let registration = profile.plugins.get(usize::from(plugin));
-                registration.is_some_and(|one| one.signature().are_equal(own, other, is_restored))
+                registration.is_some_and(|one| one.signature().are_equal(template, other, is_restored))
             })
     }
 

@@ -177,8 +177,8 @@ pub fn abridged(mut texts: Vec<String>, separator: &str) -> String {
 pub fn unavailable(reasons: &BTreeMap<String, usize>, nodes: usize) -> String {
     let mut lines: Vec<String> = reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
     lines.sort();
-    let said = if lines.is_empty() { String::new() } else { format!(" {}.", abridged(lines, ", ")) };
-    format!("0/{nodes} nodes are available:{said}")
+    let reason_text = if lines.is_empty() { String::new() } else { format!(" {}.", abridged(lines, ", ")) };
+    format!("0/{nodes} nodes are available:{reason_text}")
 }
 
 #[cfg(test)]

@@ -78,31 +78,31 @@ impl EnqueueExtensions for InterPodAffinity {
     }
 
     fn is_helped_by(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
-        let own = &pod.template.pod_affinity;
+        let affinity = &pod.template.pod_affinity;
         match event {
-            Event::PodAssigned(other) => is_near(own, other),
+            Event::PodAssigned(other) => is_near(affinity, other),
             Event::PodRelabelled { old, new } => {
-                let is_apart = |other: &Pod| own.forbidden.iter().any(|term| may_mean(term, &other.template));
-                !is_near(own, old) && is_near(own, new) || is_apart(old) && !is_apart(new)
+                let is_apart = |other: &Pod| affinity.forbidden.iter().any(|term| may_mean(term, &other.template));
+                !is_near(affinity, old) && is_near(affinity, new) || is_apart(old) && !is_apart(new)
             }
             // With the pod go its own terms too.
             Event::PodRemoved(other) => {
                 let terms = &other.template.pod_affinity.forbidden;
-                own.forbidden.iter().any(|term| may_mean(term, &other.template))
+                affinity.forbidden.iter().any(|term| may_mean(term, &other.template))
                     || terms.iter().any(|term| may_mean(term, &pod.template))
             }
             Event::PodScaledDown { .. } | Event::NodeRemoved(_) => false,
             Event::NodeAdded(node) => {
                 let has_key = |term: &PodTerm| node.labels.get(&term.topology_key).is_some();
-                own.required.is_empty() || own.required.iter().any(has_key)
+                affinity.required.is_empty() || affinity.required.iter().any(has_key)
             }
             Event::NodeChanged { old, new } => {
                 let value = |node: &Node, term: &PodTerm| node.labels.get(&term.topology_key).map(str::to_owned);
                 let moved = |term: &PodTerm| value(old, term) != value(new, term);
                 // Where a pod that runs forbids this one, its keys are not known here.
-                (own.required.is_empty() && own.forbidden.is_empty())
-                    || own.required.iter().any(|term| value(new, term).is_some() && moved(term))
-                    || own.forbidden.iter().any(|term| value(old, term).is_some() && moved(term))
+                (affinity.required.is_empty() && affinity.forbidden.is_empty())
+                    || affinity.required.iter().any(|term| value(new, term).is_some() && moved(term))
+                    || affinity.forbidden.iter().any(|term| value(old, term).is_some() && moved(term))
             }
             Event::Object(change) => Relabelled::of(change).is_some_and(|change| change.may_help(pod, cluster)),
             Event::PodChanged | Event::Timeout | Event::NominationChanged(_) => true,
@@ -113,11 +113,11 @@ impl EnqueueExtensions for InterPodAffinity {
 impl Filter for InterPodAffinity {
     fn prepare_filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         let subject = Subject::new(request.class, cluster);
-        let own = &subject.template.pod_affinity;
+        let affinity = &subject.template.pod_affinity;
         let has_existing_anti_affinity =
             |other: &Arc<Class>| other.template().pod_affinity.forbidden.iter().any(|term| subject.is_meant(term));
-        if own.required.is_empty()
-            && own.forbidden.is_empty()
+        if affinity.required.is_empty()
+            && affinity.forbidden.is_empty()
             && !cluster.classes_with_pod_affinity().any(has_existing_anti_affinity)
         {
             return PreparedFilter::Skip;
@@ -162,8 +162,8 @@ impl SchedulingSignature for InterPodAffinity {
 }
 
 /// Whether all affinity terms of a pod may select another one.
-fn is_near(own: &PodAffinity, other: &Pod) -> bool {
-    !own.required.is_empty() && own.required.iter().all(|term| may_mean(term, &other.template))
+fn is_near(affinity: &PodAffinity, other: &Pod) -> bool {
+    !affinity.required.is_empty() && affinity.required.iter().all(|term| may_mean(term, &other.template))
 }
 
 /// Whether a term may mean a pod; labels of namespaces are not known here.
@@ -230,10 +230,10 @@ struct Required {
 
 impl Required {
     fn new(subject: Subject, cluster: &Cluster) -> Self {
-        let own = &subject.template.pod_affinity;
+        let affinity = &subject.template.pod_affinity;
         Self {
-            keys: own.required.iter().map(|term| cluster.topology(&term.topology_key)).collect(),
-            means_itself: own.required.iter().all(|term| subject.is_meant(term)),
+            keys: affinity.required.iter().map(|term| cluster.topology(&term.topology_key)).collect(),
+            means_itself: affinity.required.iter().all(|term| subject.is_meant(term)),
             near: DomainSums::new(cluster, |other| near(&subject, other, cluster)),
             apart: DomainSums::new(cluster, |other| apart(&subject, other, cluster)),
             existing_anti_affinity: DomainSums::new(cluster, |other| existing_anti_affinity(&subject, other, cluster)),
@@ -342,9 +342,9 @@ fn each<'t>(terms: impl Iterator<Item = &'t PodTerm>, cluster: &Cluster) -> Amou
 }
 
 fn preferences(subject: &Subject, other: &Template, weight: i64, cluster: &Cluster) -> Amounts {
-    let own = subject.template.pod_affinity.preferred.iter().filter(|(_, term)| means(term, other, cluster));
-    let own = own.map(|(weight, term)| (*weight, term));
-    let all = own.chain(preferences_of(other, subject, weight));
+    let preferred = subject.template.pod_affinity.preferred.iter().filter(|(_, term)| means(term, other, cluster));
+    let preferred = preferred.map(|(weight, term)| (*weight, term));
+    let all = preferred.chain(preferences_of(other, subject, weight));
     all.filter_map(|(weight, term)| Some((cluster.topology(&term.topology_key)?, weight))).collect()
 }
 

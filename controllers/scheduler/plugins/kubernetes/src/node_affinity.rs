@@ -84,8 +84,8 @@ impl EnqueueExtensions for NodeAffinity {
     fn is_helped_by(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
         let is_selected =
             |node: &Node, by: &koord_scheduling::NodeAffinity| by.selects(&node.name, |key| node.labels.get(key));
-        let own = &pod.template.affinity;
-        let selects = |node: &Node| is_selected(node, &self.added.required) && is_selected(node, own);
+        let affinity = &pod.template.affinity;
+        let selects = |node: &Node| is_selected(node, &self.added.required) && is_selected(node, affinity);
         match event {
             Event::NodeAdded(node) => selects(node),
             Event::NodeChanged { old, new } => selects(new) && !selects(old),

@@ -93,7 +93,7 @@ impl NodeResourcesFit {
         let insufficient = |name: &str| ReasonCode::InsufficientResources.reason(["Insufficient ", name].concat());
         let Some(unoffered) = cluster.unoffered(number) else { return vec![insufficient("resources")] };
         let uncounted = cluster.uncounted();
-        let said = unoffered.names().filter(|name| !self.is_ignored(name)).map(|name| {
+        let reasons = unoffered.names().filter(|name| !self.is_ignored(name)).map(|name| {
             let reason = if uncounted.contains(name) {
                 let text =
                     format!("{name} is not counted: nodes offer more than {} resources", ResourceNames::NAMES_MAX);
@@ -103,7 +103,7 @@ impl NodeResourcesFit {
             };
             reason.with("resource", name)
         });
-        said.collect()
+        reasons.collect()
     }
 
     fn is_ignored(&self, name: &str) -> bool {

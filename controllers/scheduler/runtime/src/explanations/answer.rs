@@ -77,19 +77,19 @@ fn no_pods(ExplanationRequest { namespace, key, .. }: &ExplanationRequest) -> St
 /// The pods that an explanation names: by their label, by name, or as members of a gang. Pods of other namespaces are left out.
 fn pods(engine: &Engine, ExplanationRequest { namespace, key, .. }: &ExplanationRequest) -> Vec<Arc<Pod>> {
     let cluster = engine.cluster();
-    let own = || {
+    let namespace_pods = || {
         let all = cluster.pods().map(|placed| &placed.pod).chain(cluster.pending());
         all.filter(|pod| pod.key.namespace() == namespace && !pod.is_reservation())
     };
     let name = key.strip_prefix(&format!("{namespace}/")).unwrap_or(key);
-    let labelled = own().filter(|pod| pod.template.labels.get(QUESTIONED_OBJECT_KEY.name()) == Some(key));
+    let labelled = namespace_pods().filter(|pod| pod.template.labels.get(QUESTIONED_OBJECT_KEY.name()) == Some(key));
     let mut found: Vec<Arc<Pod>> = labelled.take(PODS_MAX).cloned().collect();
     if found.is_empty() {
-        found.extend(own().find(|pod| pod.key.name() == name).cloned());
+        found.extend(namespace_pods().find(|pod| pod.key.name() == name).cloned());
     }
     if found.is_empty() {
         let members = members(engine, &ObjectKey::new(namespace, name));
-        found.extend(own().filter(|pod| members.contains(pod.key.as_str())).take(PODS_MAX).cloned());
+        found.extend(namespace_pods().filter(|pod| members.contains(pod.key.as_str())).take(PODS_MAX).cloned());
     }
     found.sort_by(|one, other| one.key.cmp(&other.key));
     found
@@ -220,8 +220,8 @@ fn result(fates: &[(&Arc<Pod>, Fate)], node: impl Fn(&Fate) -> Option<Arc<str>>,
 fn details(nodes: &[OnNode]) -> Vec<NodeFailedDetail> {
     let mut groups = BTreeMap::<(&str, String, bool), Vec<String>>::new();
     for (node, first) in nodes.iter().filter_map(|node| Some((node, node.refusals.first()?))) {
-        let said = |reason: &Reason| format!("{reason} [{}]", reason.code);
-        let reason = first.reasons.iter().map(said).collect::<Vec<_>>().join(", ");
+        let coded = |reason: &Reason| format!("{reason} [{}]", reason.code);
+        let reason = first.reasons.iter().map(coded).collect::<Vec<_>>().join(", ");
         groups.entry((first.plugin, reason, first.resolvable)).or_default().push(node.node.to_string());
     }
     let detail = |((plugin, reason, preempt_might_help), mut failed_nodes): ((&str, String, bool), Vec<String>)| {

@@ -72,15 +72,15 @@ pub(super) fn domains(engine: &Engine, pods: &[Arc<Pod>]) -> Vec<Domain> {
 
 /// Places by their own name, or with those around them where several have that name.
 fn named(layer: &str, places: BTreeMap<Vec<String>, BTreeSet<Arc<str>>>) -> Vec<Domain> {
-    let own = |place: &[String]| place.last().cloned().unwrap_or_default();
+    let name_of = |place: &[String]| place.last().cloned().unwrap_or_default();
     let mut alike = BTreeMap::<String, usize>::new();
     for place in places.keys() {
-        *alike.entry(own(place)).or_default() += 1;
+        *alike.entry(name_of(place)).or_default() += 1;
     }
     let domain = |(place, nodes): (Vec<String>, BTreeSet<Arc<str>>)| {
-        let own = own(&place);
-        let is_alone = alike.get(&own) == Some(&1);
-        let name = if is_alone { own } else { place.join("/") };
+        let own_name = name_of(&place);
+        let is_alone = alike.get(&own_name) == Some(&1);
+        let name = if is_alone { own_name } else { place.join("/") };
         Domain { name: format!("{layer}/{name}"), nodes }
     };
     places.into_iter().map(domain).collect()

@@ -40,7 +40,7 @@ impl Scheduler {
         self.engine.note_elsewhere(pod, node);
         let profile = &*pod.template.scheduler;
         self.notify(&Occurrence::BoundElsewhere { scheduler: profile });
-        if self.elsewhere.said.is_some_and(|said| now.since(said) < PERIOD) {
+        if self.elsewhere.said.is_some_and(|reported_at| now.since(reported_at) < PERIOD) {
             return;
         }
         self.elsewhere.said = Some(now);

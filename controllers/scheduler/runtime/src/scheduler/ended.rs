@@ -207,7 +207,7 @@ impl Scheduler {
         }
         for victim in victims {
             let message = preempted(victim);
-            let generation = self.feed.pods.status(victim).map_or(0, |said| said.generation);
+            let generation = self.feed.pods.status(victim).map_or(0, |status| status.generation);
             let write = report::condemned((victim, generation), pod, preemptor.as_deref(), self.clock.now());
             let (victim, preemptor) = (Arc::clone(victim), Arc::clone(pod));
             self.writes.follow_ups.push_back(Work { write, purpose: Purpose::Condemn { victim, preemptor, message } });

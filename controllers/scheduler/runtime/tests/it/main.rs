@@ -98,11 +98,7 @@ impl Stage {
     }
 
     fn send(&self, method: Method, path: &str, body: &Value) -> Value {
-        let mut request = ApiRequest::new(method, path, body.to_string());
-        if request.method == Method::PATCH {
-            request.content_type = "application/merge-patch+json".into();
-        }
-        match self.server.with_core(|core| core.handle(&request)) {
+        match self.server.with_core(|core| core.handle(&ApiRequest::json(method, path, body))) {
             envtest::server::Outcome::Done(answer) => serde_json::from_slice(&answer.body).unwrap(),
             other => panic!("{other:?}"),
         }

@@ -48,7 +48,7 @@ pub(super) fn refusals<'p>(engine: &Engine, survey: &Survey, pods: &'p Pods) -> 
     let waiting = pods.iter().filter(|(_, record)| record.waits());
     let of = |(key, record)| {
         let is_in_place = in_place.contains(key);
-        (key, said(engine, survey.template(key), standings.get(key), is_in_place, record))
+        (key, refusal_of(engine, survey.template(key), standings.get(key), is_in_place, record))
     };
     waiting.map(of).collect()
 }
@@ -73,7 +73,7 @@ pub(super) fn of(engine: &Engine, survey: &Survey, pods: &Pods) -> Vec<Reason> {
     reasons
 }
 
-fn said(
+fn refusal_of(
     engine: &Engine,
     template: Option<&Template>,
     standing: Option<&Standing<'_>>,

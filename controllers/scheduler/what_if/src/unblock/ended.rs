@@ -131,13 +131,13 @@ pub(super) async fn ends(
 fn occupants<'e>(engine: &'e Engine, pod: &Pod) -> Vec<Occupant<'e>> {
     let gangs = gangs(engine);
     let gang_of = |pod: &Pod| gangs.get(pod.key.as_str()).map(String::as_str);
-    let own = gang_of(pod);
+    let own_gang = gang_of(pod);
     let mut members = BTreeMap::<&str, Vec<&Placed>>::new();
     let mut all = Vec::new();
     // Pods of a DaemonSet come again.
     for placed in engine.cluster().pods().filter(|placed| !placed.pod.is_of_daemon_set) {
         let gang = gang_of(&placed.pod);
-        if gang.is_some() && gang == own {
+        if gang.is_some() && gang == own_gang {
             continue;
         }
         if let Some(gang) = gang {
@@ -271,9 +271,9 @@ impl<'e> Search<'e> {
             let label = pod.template.labels.get(quota::NAME).map(str::to_owned);
             label.unwrap_or_else(|| pod.key.namespace().to_owned())
         };
-        let own = quota_of(self.pod);
+        let own_quota = quota_of(self.pod);
         let is_alike = |occupant: &&Occupant<'_>| {
-            occupant.pods.iter().all(|placed| quota_of(&placed.pod) == own)
+            occupant.pods.iter().all(|placed| quota_of(&placed.pod) == own_quota)
                 && exceeded.iter().all(|name| freed(&[*occupant], name, |_| true) > 0)
         };
         occupants.iter().filter(is_alike).map(|occupant| self.candidate(vec![occupant], false)).collect()

@@ -59,10 +59,10 @@ struct Evictable {
 
 /// Whether a pod may be evicted for one of this priority.
 pub(super) fn may_evict(placed: &Placed, priority: i32) -> bool {
-    let Template { labels, priority: own, .. } = &**placed.class.template();
+    let Template { labels, priority: victim_priority, .. } = &**placed.class.template();
     // A reserve pod is no pod that could be evicted.
     let is_protected = labels.get(DISABLE_PREEMPTIBLE.name()) == Some("true") || placed.pod.is_reservation();
-    *own < priority && !is_protected && labels.get(PREEMPTIBLE.name()) != Some("false")
+    *victim_priority < priority && !is_protected && labels.get(PREEMPTIBLE.name()) != Some("false")
 }
 
 /// Preempts for the pods of a job, the refused one among them. A job with a network topology is placed as that requires.

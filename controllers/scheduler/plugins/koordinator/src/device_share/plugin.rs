@@ -212,13 +212,13 @@ impl Filter for DeviceShare {
             return model.map(words).into_iter().collect();
         }
         let reservations = usize::try_from(refusal.operand / PER_RESERVATION).unwrap_or(0);
-        let said = Refused::of(refusal.reason).map(|refused| refused.within(reservations));
+        let reasons = Refused::of(refusal.reason).map(|refused| refused.within(reservations));
         let coded = |reason: Reason| match refusal.operand {
             operand if operand & UNHEALTHY != 0 => Reason { code: ReasonCode::DeviceUnhealthy, ..reason },
             operand if operand & IN_PARTS != 0 => Reason { code: ReasonCode::DeviceUnmanaged, ..reason },
             _ => reason,
         };
-        said.unwrap_or_default().into_iter().map(coded).collect()
+        reasons.unwrap_or_default().into_iter().map(coded).collect()
     }
 
     fn details(&self, refusal: &Refusal, _: &Request<'_>, cluster: &Cluster, row: Row) -> Operands {

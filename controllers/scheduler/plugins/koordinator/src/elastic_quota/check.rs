@@ -148,13 +148,13 @@ impl Shortage {
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Details { bound, path, limit, used, request, exceeded } = &*self.0;
-        let own = path.last().map_or("", |name| name);
+        let quota_name = path.last().map_or("", |name| name);
         match bound {
             // QUIRK: the limit is called the runtime where it is the `max` too
             // (`without_runtimes_only_max_counts_though_it_is_called_runtime`).
-            Bound::Runtime | Bound::Max => write!(f, "Insufficient quotas, quotaName: {own}, runtime: ")?,
+            Bound::Runtime | Bound::Max => write!(f, "Insufficient quotas, quotaName: {quota_name}, runtime: ")?,
             Bound::Above => write!(f, "Insufficient quotas, quotaNameTopo: [{}], runtime: ", path.join(" "))?,
-            Bound::NonPreemptible => write!(f, "Insufficient non-preemptible quotas, quotaName: {own}, min: ")?,
+            Bound::NonPreemptible => write!(f, "Insufficient non-preemptible quotas, quotaName: {quota_name}, min: ")?,
         }
         let used_name = if *bound == Bound::NonPreemptible { "nonPreemptibleUsed" } else { "used" };
         let (limit, used, request) = (Listed(limit), Listed(used), Listed(request));
@@ -166,8 +166,8 @@ impl fmt::Display for Shortage {
 /// The reason of a shortage for a pod that names a quota which is not there, and so counts in another.
 pub(super) fn of_unknown(shortage: &Reason, unknown: &str) -> Reason {
     let counted_in = shortage.operand("quota").unwrap_or_default();
-    let own = ReasonCode::QuotaNotFound.reason(&shortage.text).with("quota", unknown).with("counted_in", counted_in);
-    own.with_further(&shortage.operands)
+    let reason = ReasonCode::QuotaNotFound.reason(&shortage.text).with("quota", unknown).with("counted_in", counted_in);
+    reason.with_further(&shortage.operands)
 }
 
 /// The quotas beside this one that use more than their `min` of one of these resources.

@@ -69,10 +69,10 @@ impl Division {
         let mut known = self.0.lock();
         let mut mins = min.clone();
         for Column { resource, pool, .. } in &mut known.as_mut()?.0 {
-            if let (Some(of_total), Some(own)) = (total.get(resource), min.get(resource)) {
+            if let (Some(of_total), Some(child_min)) = (total.get(resource), min.get(resource)) {
                 let amount = pool.min(count(resource, of_total), true, child);
-                if amount != count(resource, own) {
-                    mins.insert(resource.as_str(), quantity(resource, amount, own.format()));
+                if amount != count(resource, child_min) {
+                    mins.insert(resource.as_str(), quantity(resource, amount, child_min.format()));
                 }
             }
         }

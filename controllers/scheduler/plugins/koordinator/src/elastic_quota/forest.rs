@@ -102,8 +102,8 @@ impl Forest {
             return self.number(&claim.label).or_else(default);
         }
         let namespaced = || {
-            let own = self.number(&claim.namespace)?;
-            (self.nodes[own].quota.namespace == *claim.namespace).then_some(own)
+            let number = self.number(&claim.namespace)?;
+            (self.nodes[number].quota.namespace == *claim.namespace).then_some(number)
         };
         let by_namespace = || namespaced().or_else(|| self.bound.get(&*claim.namespace).copied());
         by_namespace().filter(|_| self.settings.has_default).or_else(default)
@@ -119,8 +119,9 @@ impl Forest {
 
     /// The quotas that hang where this one does, without itself.
     pub fn siblings<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a Arc<str>, &'a Node)> {
-        let own = self.node(name);
-        self.nodes().filter(move |(other, node)| ***other != *name && own.is_some_and(|own| own.above == node.above))
+        let quota = self.node(name);
+        self.nodes()
+            .filter(move |(other, node)| ***other != *name && quota.is_some_and(|quota| quota.above == node.above))
     }
 
     /// The quotas that hang below this one; below the root those of the default tree.
@@ -227,7 +228,7 @@ impl Forest {
     /// mins are scaled.
     pub fn scaled_min(&self, name: &str) -> ResourceList {
         let Some(number) = self.number(name) else { return ResourceList::new() };
-        let own = &self.nodes[number];
+        let node = &self.nodes[number];
         let place = self.path(number).filter(|_| self.settings.scales_min && !is_special(name));
         let scaled = place.and_then(|(root, path)| {
             // What is divided is known after that.
@@ -235,12 +236,12 @@ impl Forest {
             match path.get(1) {
                 Some(parent) => {
                     let total = self.runtime(root, &path[1..]);
-                    self.nodes[*parent].division.mins_of(own.share?, &total, &own.quota.min)
+                    self.nodes[*parent].division.mins_of(node.share?, &total, &node.quota.min)
                 }
-                None => root.division.mins_of(own.share?, &root.total, &own.quota.min),
+                None => root.division.mins_of(node.share?, &root.total, &node.quota.min),
             }
         });
-        scaled.unwrap_or_else(|| own.quota.min.clone())
+        scaled.unwrap_or_else(|| node.quota.min.clone())
     }
 
     /// The runtime of the first quota of a path that ends at a child of the root.
@@ -280,8 +281,8 @@ impl Forest {
 
     /// Adds to a sum of the quota of a claim, and of those above it.
     pub fn add(&mut self, claim: &Claim, kind: Kind, change: &ResourceList) {
-        let Some(own) = self.number_of(claim) else { return };
-        let node = &mut self.nodes[own];
+        let Some(number) = self.number_of(claim) else { return };
+        let node = &mut self.nodes[number];
         let mut change = masked(change, &node.quota.max);
         node.has_pods |= kind == Kind::Request;
         if kind == Kind::Used {
@@ -289,10 +290,10 @@ impl Forest {
                 self.take(&change);
             }
             if self.settings.guarantees_usage {
-                self.allocate(own, change.clone());
+                self.allocate(number, change.clone());
             }
         }
-        let mut at = own;
+        let mut at = number;
         loop {
             let node = &mut self.nodes[at];
             node.sums.add(kind, &change);

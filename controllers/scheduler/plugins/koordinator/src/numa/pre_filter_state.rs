@@ -159,9 +159,9 @@ impl PreFilterState {
         {
             return Ok(Some(affinity));
         }
-        let own = StockProvider::new(stock, state, &numbered.resources, (policy, scorer));
+        let stock_provider = StockProvider::new(stock, state, &numbered.resources, (policy, scorer));
         let others = self.others_on(cluster, row, source);
-        let mut providers: SmallVec<[&dyn Provider; 2]> = smallvec![&own as &dyn Provider];
+        let mut providers: SmallVec<[&dyn Provider; 2]> = smallvec![&stock_provider as &dyn Provider];
         providers.extend(others.iter().map(|other| -> &dyn Provider { other }));
         admit(&providers, rules).map_err(|reasons| Refused { is_of_manager: true, ..Refused::resolvable(reasons) })
     }

@@ -37,8 +37,8 @@ impl Refused {
         if self.is_of_manager || reservations == 0 {
             return self;
         }
-        let kept = |reason: Reason| Reason { text: format!("Reservation(s) {reason}"), ..reason };
-        let reasons: Vec<Reason> = self.reasons.into_iter().map(kept).collect();
+        let prefixed = |reason: Reason| Reason { text: format!("Reservation(s) {reason}"), ..reason };
+        let reasons: Vec<Reason> = self.reasons.into_iter().map(prefixed).collect();
         let each = std::iter::repeat_n(reasons, reservations);
         Self { reasons: each.flatten().collect(), ..self }
     }

@@ -102,8 +102,8 @@ impl ResourceOptions {
             CpuBindPolicy::Default => default_bind,
             policy => Bind::of_pod(policy),
         };
-        let required = said(self.spec.required_cpu_bind_policy.as_ref()).map(of_policy);
-        let preferred = said(self.spec.preferred_cpu_bind_policy.as_ref()).map_or(default_bind, of_policy);
+        let required = non_empty(self.spec.required_cpu_bind_policy.as_ref()).map(of_policy);
+        let preferred = non_empty(self.spec.preferred_cpu_bind_policy.as_ref()).map_or(default_bind, of_policy);
         let Some(bind) = required.unwrap_or(preferred) else { return Ok(()) };
         if self.cpu % 1000 != 0 {
             return Err(Invalid::FractionalCpu);
@@ -160,10 +160,10 @@ impl ResourceOptions {
         let (required, preferred) = (&mut spec.required_cpu_bind_policy, &mut spec.preferred_cpu_bind_policy);
         let is_left = |policy: &Option<CpuBindPolicy>| *policy == Some(CpuBindPolicy::Default);
         let word = Some(decided.policies.bind.word());
-        if decided.is_required && (is_left(required) || said(required.as_ref()).is_none()) {
+        if decided.is_required && (is_left(required) || non_empty(required.as_ref()).is_none()) {
             required.clone_from(&word);
         }
-        if is_left(preferred) || said(required.as_ref()).or(said(preferred.as_ref())).is_none() {
+        if is_left(preferred) || non_empty(required.as_ref()).or(non_empty(preferred.as_ref())).is_none() {
             *preferred = word;
         }
         (spec != self.spec).then_some(spec)
@@ -180,7 +180,7 @@ fn may_bind(qos: Option<&str>, class: Option<&str>, priority: i32) -> bool {
 }
 
 /// A policy, unless it is an empty text.
-fn said(policy: Option<&CpuBindPolicy>) -> Option<&CpuBindPolicy> {
+fn non_empty(policy: Option<&CpuBindPolicy>) -> Option<&CpuBindPolicy> {
     policy.filter(|policy| !policy.as_str().is_empty())
 }
 

@@ -11,8 +11,8 @@ pub(super) fn of_reservations(message: &str) -> Option<String> {
     let (nodes, details) = message.strip_prefix("0/")?.split_once(" nodes are available: ")?;
     nodes.parse::<u64>().ok()?;
     // QUIRK: a reason that has a comma in itself is told up to that (`a_reason_is_reported_up_to_its_first_comma`).
-    let said = details.split(',').flat_map(|part| part.split(". "));
-    let counted = said.filter_map(|part| {
+    let parts = details.split(',').flat_map(|part| part.split(". "));
+    let counted = parts.filter_map(|part| {
         let (count, words) = part.trim_matches([' ', '.']).split_once(RESERVATIONS)?;
         count.parse::<u64>().is_ok().then_some((count, words))
     });

@@ -325,23 +325,23 @@ impl Score for Reservation {
 
 impl PostFilter for Reservation {
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilterResult {
-        let (mut said, mut has_no_candidate) = (Vec::new(), false);
+        let (mut reasons, mut has_no_candidate) = (Vec::new(), false);
         match self.preemption.as_ref().map(|evaluator| preempt(evaluator, request, attempted, self.name())) {
             None => {}
-            Some(PostFilterResult::Nothing(words)) => said.push(words),
-            Some(PostFilterResult::NoCandidate(words)) => (has_no_candidate, said) = (true, vec![words]),
+            Some(PostFilterResult::Nothing(words)) => reasons.push(words),
+            Some(PostFilterResult::NoCandidate(words)) => (has_no_candidate, reasons) = (true, vec![words]),
             Some(done) => return done,
         }
         let cluster = &*attempted.cluster;
         let chosen = (!request.pod.is_reservation()).then(|| self.choose(request, cluster)).flatten();
-        said.extend(chosen.into_iter().flat_map(|chosen| {
+        reasons.extend(chosen.into_iter().flat_map(|chosen| {
             let of_nodes = Self::node_reasons(request, attempted, &chosen.matched);
             let query = self.query(request, &chosen.selector, cluster);
             let summary = cluster.state::<ReservationCache>().map(|cache| cache.summary(&query)).unwrap_or_default();
             summary.lines(&chosen.selector, &of_nodes)
         }));
-        let said = said.join(", ");
-        if has_no_candidate { PostFilterResult::NoCandidate(said) } else { PostFilterResult::Nothing(said) }
+        let words = reasons.join(", ");
+        if has_no_candidate { PostFilterResult::NoCandidate(words) } else { PostFilterResult::Nothing(words) }
     }
 }
 
@@ -453,10 +453,10 @@ impl PluginState for Reservation {
 impl StatusWriter for Reservation {
     fn report_unschedulable(&self, pod: &Pod, message: &str, cluster: &Cluster) -> Explanation {
         let has_affinity = pod.template.annotations.get(RESERVATION_AFFINITY.name()).is_some() && !pod.is_reservation();
-        let said = has_affinity.then(|| message::of_reservations(message)).flatten();
+        let reservation_message = has_affinity.then(|| message::of_reservations(message)).flatten();
         Explanation {
             write: status_updates::unschedulable(pod, message, cluster, self.changes.conditions),
-            events: said.map(|said| ("FailedScheduling-Reservation", said)).into_iter().collect(),
+            events: reservation_message.map(|text| ("FailedScheduling-Reservation", text)).into_iter().collect(),
         }
     }
 

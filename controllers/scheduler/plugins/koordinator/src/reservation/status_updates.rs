@@ -38,8 +38,8 @@ pub(super) fn bound(placed: &Placed, cluster: &Cluster, conditions: Conditions) 
     let (node, mut requests) = (cluster.node(placed.row)?, ReservePod::new(object).ok()?.requests);
     let annotations = object.metadata.annotations.as_ref();
     let text = annotations.and_then(|annotations| annotations.get(RESERVATION_RESIZE_ALLOCATABLE.name()));
-    let said = text.and_then(|text| RESERVATION_RESIZE_ALLOCATABLE.read(text).ok()).unwrap_or_default();
-    for resized in [Some(&Resized(said.resources)), placed.holds.get()].into_iter().flatten() {
+    let resize = text.and_then(|text| RESERVATION_RESIZE_ALLOCATABLE.read(text).ok()).unwrap_or_default();
+    for resized in [Some(&Resized(resize.resources)), placed.holds.get()].into_iter().flatten() {
         requests = resized.over(&requests);
     }
     let now = cluster.time();

@@ -152,8 +152,8 @@ impl Pool {
 impl Pools {
     /// The pools with devices that can be reached from a node, in their order.
     pub(super) fn reached_from<'p>(&'p self, node: &'p Node) -> impl Iterator<Item = (&'p PoolId, &'p Pool)> {
-        let own = self.by_node.get(&node.name).into_iter().flatten();
-        let mut ids: Vec<&PoolId> = own.chain(&self.shared).collect();
+        let node_pools = self.by_node.get(&node.name).into_iter().flatten();
+        let mut ids: Vec<&PoolId> = node_pools.chain(&self.shared).collect();
         ids.sort_unstable();
         ids.dedup();
         let pools = ids.into_iter().filter_map(|id| Some((id, self.by_id.get(id)?)));

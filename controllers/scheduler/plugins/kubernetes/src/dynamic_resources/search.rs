@@ -357,12 +357,12 @@ impl<'a> Search<'a> {
         let others = || self.choices.get(claim).into_iter().flatten().filter(|other| concerns(other));
         let value = |choice: &Choice<'_>, name: &str| attribute(self.candidates.get(choice.candidate)?, name);
         let same = constraint.match_attribute.as_deref().is_none_or(|name| {
-            let own = value(&choice, name);
-            own.is_some() && others().all(|other| value(other, name) == own)
+            let own_value = value(&choice, name);
+            own_value.is_some() && others().all(|other| value(other, name) == own_value)
         });
         let distinct = constraint.distinct_attribute.as_deref().is_none_or(|name| {
-            let own = value(&choice, name);
-            own.is_some() && others().all(|other| value(other, name) != own)
+            let own_value = value(&choice, name);
+            own_value.is_some() && others().all(|other| value(other, name) != own_value)
         });
         same && distinct
     }

@@ -29,14 +29,14 @@ impl<'a> Relabelled<'a> {
     /// Whether a pod that was refused because of other pods may fit now: a pod in the namespace is near it, or is not one from which it
     /// must be apart any more, or its own namespace is not one from which another pod must be apart.
     pub(super) fn may_help(&self, pod: &Pod, cluster: &Cluster) -> bool {
-        let own = &pod.template.pod_affinity;
+        let affinity = &pod.template.pod_affinity;
         let is_in_it = *pod.template.namespace == *self.name;
         let is_affected =
             |terms: &[PodTerm]| terms.iter().any(|term| self.selects(term, &self.old) != self.selects(term, &self.new));
-        let own_terms = [is_affected(&own.required), is_affected(&own.forbidden)];
+        let own_terms = [is_affected(&affinity.required), is_affected(&affinity.forbidden)];
         own_terms[0] && self.is_near(&pod.template, cluster)
             || own_terms[1]
-                && self.residents(cluster).any(|other| own.forbidden.iter().any(|term| self.leaves(term, other)))
+                && self.residents(cluster).any(|other| affinity.forbidden.iter().any(|term| self.leaves(term, other)))
             || is_in_it
                 && cluster.classes_with_pod_affinity().any(|other| {
                     other.template().pod_affinity.forbidden.iter().any(|term| self.leaves(term, &pod.template))

@@ -233,8 +233,8 @@ impl PreFilterState {
         if gpus.isolation.as_ref().is_some_and(|provider| !isolates(provider)) {
             return Err(Refused::Isolation.refusal());
         }
-        let own = NodeLabels::of(|name| node.labels.get(name));
-        let is_own = |(vendor, model): &(String, String)| vendor == own.vendor && model == own.model;
+        let node_labels = NodeLabels::of(|name| node.labels.get(name));
+        let is_own = |(vendor, model): &(String, String)| vendor == node_labels.vendor && model == node_labels.model;
         let listed = (0..).zip(&self.settings.unshareable).find(|(_, model)| is_own(model));
         match listed {
             Some((index, _)) => Err(Refusal { reason: UNSHAREABLE, resolvable: false, operand: index }),
