@@ -106,7 +106,7 @@ pub struct ControllerSettings {
 
 #[cfg(feature = "configuration")]
 impl ControllerSettings {
-    /// Of a component of Kubernetes whose configuration file names the connection: it serves nothing, and its replica of leader election is made of the file too.
+    /// Of a component whose configuration file names the connection. Nothing is served, and there is no leader election: the file says how replicas elect a leader.
     pub fn of_component(connection: &koord_configuration::ClientConnection, gates: Gates) -> Self {
         Self {
             kubeconfig: None,

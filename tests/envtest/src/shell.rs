@@ -179,7 +179,8 @@ impl Server {
         });
     }
 
-    /// Answers a [request with a JSON body](ApiRequest::json): the status code and what it says, null for a watch.
+    /// Answers a [request with a JSON body](ApiRequest::json): the status code, and the answer's body, which is null where it is not JSON. A watch is
+    /// not followed: its code is 200, and its body null.
     pub async fn send(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {
         match self.answer(&ApiRequest::json(method, path, body)).await {
             Ok(answer) => (answer.code, serde_json::from_slice(&answer.body).unwrap_or_default()),
