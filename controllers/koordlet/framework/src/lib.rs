@@ -1,0 +1,1 @@
+//! koord-koordlet-framework
