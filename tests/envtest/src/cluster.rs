@@ -51,17 +51,19 @@ pub struct Options {
 }
 
 /// Garbage collection, the deletion of namespaces, ServiceAccount `default` and ConfigMap `kube-root-ca.crt` in every
-/// namespace, the rules of aggregated ClusterRoles, the binding of volumes and claims, and the taints of cordoned nodes and of
-/// bad conditions.
+/// namespace, the rules of aggregated ClusterRoles, the binding of volumes and claims, the taints of cordoned nodes and of
+/// bad conditions, and the conditions of nodes whose kubelets are gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Controllers {
     /// How long after a change garbage is collected and terminating namespaces are emptied.
     pub delay: Duration,
+    /// How long a kubelet may renew no lease before its node is unknown; longer than this by 5 s at most.
+    pub node_grace: Duration,
 }
 
 impl Default for Controllers {
     fn default() -> Self {
-        Self { delay: Duration::from_secs(2) }
+        Self { delay: Duration::from_secs(2), node_grace: Duration::from_secs(50) }
     }
 }
 
@@ -206,6 +208,9 @@ impl Cluster {
         let parts = Parts { pages, admission: Some(Box::new(webhooks)), conversion, garbage_collection, journal };
         let server = Server::new(core, parts);
         server.settled().await?;
+        if let Some(controllers) = controllers {
+            server.monitor_nodes(controllers.node_grace);
+        }
         Ok(Self { server, listener, tokens, admin_token, recorder })
     }
 

@@ -99,6 +99,11 @@ fn place(definition: &ResourceDef, field: &str) -> Result<Place, ApiError> {
     if let Some(index) = definition.selectable_fields.iter().position(|known| known.name == field) {
         return Ok(Place::Selectable(index));
     }
+    if definition.group == "resource.k8s.io" && definition.strategy.has_own_field_labels() {
+        // This group alone names the kind.
+        let (version, kind) = (definition.api_version(), &definition.kind);
+        return Err(ApiError::bad_request(format!("field label not supported for {version}, Kind={kind}: {field}")));
+    }
     if definition.custom || definition.strategy.has_own_field_labels() {
         return Err(ApiError::bad_request(format!("field label not supported: {field}")));
     }

@@ -140,6 +140,9 @@ fn strategy(group: &str, plural: &str, has_status: bool) -> Arc<dyn Strategy> {
         ("networking.k8s.io", _) => {
             Arc::new(Simple { generation: Generation::Spec, status_keeps: StatusKeeps::Nothing, ..simple })
         }
+        ("resource.k8s.io", "resourceslices") => {
+            Arc::new(Simple { generation: Generation::Spec, has_own_field_labels: true, ..simple })
+        }
         ("flowcontrol.apiserver.k8s.io" | "resource.k8s.io", _) => {
             Arc::new(Simple { generation: Generation::Spec, ..simple })
         }
@@ -166,6 +169,7 @@ fn selectable_fields(group: &str, plural: &str) -> Vec<SelectableField> {
         ("", "secrets") => &[("type", "")],
         ("certificates.k8s.io", "certificatesigningrequests") => &[("spec.signerName", "")],
         ("", "services") => &[("spec.clusterIP", ""), ("spec.type", "")],
+        ("resource.k8s.io", "resourceslices") => &[("spec.nodeName", ""), ("spec.driver", "")],
         ("batch", "jobs") => &[("status.successful", "0")],
         ("", "replicationcontrollers") => &[("status.replicas", "0")],
         // Each group reads its own form; what means the same has the same place in both lists.

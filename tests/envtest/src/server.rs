@@ -16,6 +16,7 @@ mod finish;
 mod garbage;
 mod identity;
 mod list;
+pub(crate) mod node_health;
 mod ownership;
 mod patch;
 mod pod_admission;

@@ -2,6 +2,7 @@
 
 mod deadline;
 mod http;
+mod node_monitor;
 mod stream;
 mod watchers;
 

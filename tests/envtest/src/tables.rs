@@ -147,6 +147,7 @@ fn built_in_cells(group: &str, plural: &str, object: &Value, now: Timestamp) -> 
         ("batch", "cronjobs") => workloads::cron_job(object, now),
         ("autoscaling", "horizontalpodautoscalers") => workloads::autoscaler(object, now),
         ("autoscaling", "scales") => workloads::scale(object, now),
+        ("certificates.k8s.io", "certificatesigningrequests") => cluster::certificate_request(object, now),
         ("policy", "poddisruptionbudgets") => workloads::disruption_budget(object, now),
         ("coordination.k8s.io", "leases") => cluster::lease(object, now),
         ("scheduling.k8s.io", "priorityclasses") => cluster::priority_class(object, now),

@@ -23,6 +23,7 @@ pub(super) struct Simple {
     pub(super) status_keeps: StatusKeeps,
     pub(super) name_rule: NameRule,
     pub(super) metadata_checks: (usize, usize),
+    pub(super) has_own_field_labels: bool,
 }
 
 impl Default for Simple {
@@ -36,6 +37,7 @@ impl Default for Simple {
             status_keeps: StatusKeeps::Metadata,
             name_rule: NameRule::Subdomain,
             metadata_checks: (2, 4),
+            has_own_field_labels: false,
         }
     }
 }
@@ -71,6 +73,10 @@ impl Strategy for Simple {
 
     fn returns_deleted(&self) -> bool {
         self.returns_deleted
+    }
+
+    fn has_own_field_labels(&self) -> bool {
+        self.has_own_field_labels
     }
 }
 

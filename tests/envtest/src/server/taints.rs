@@ -1,4 +1,4 @@
-//! Taints that keep new pods off a node: of one that is cordoned, and of one whose conditions are bad.
+//! Taints that keep pods off a node: of one that is cordoned, and of one whose conditions are bad.
 //!
 //! In a real cluster the node lifecycle controller of kube-controller-manager keeps them. A server does so after
 //! [`ApiServer::maintain_taints`].
@@ -13,11 +13,12 @@ use crate::{environment, metadata, registry::ResourceDef, store::CollectionId};
 
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
+const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 
 /// Which taint a condition with this status stands for.
 const OF_CONDITIONS: [(&str, &str, &str); 6] = [
     ("Ready", "False", NOT_READY),
-    ("Ready", "Unknown", "node.kubernetes.io/unreachable"),
+    ("Ready", "Unknown", UNREACHABLE),
     ("MemoryPressure", "True", "node.kubernetes.io/memory-pressure"),
     ("DiskPressure", "True", "node.kubernetes.io/disk-pressure"),
     ("NetworkUnavailable", "True", "node.kubernetes.io/network-unavailable"),
@@ -68,20 +69,28 @@ fn desired(node: &Value, known: &[Value], now: &str) -> Vec<Value> {
     };
     let of_conditions = OF_CONDITIONS.iter().filter(|(kind, status, _)| has(kind, status)).map(|(_, _, key)| *key);
     let cordoned = (node["spec"]["unschedulable"] == true).then_some(UNSCHEDULABLE);
-    let due: Vec<&str> = of_conditions.chain(cordoned).collect();
+    // Whether it is not ready or not reachable also drives away the pods that are there.
+    let evicting = OF_CONDITIONS.iter().filter(|(kind, status, _)| *kind == "Ready" && has(kind, status));
+    let evicting = evicting.map(|(_, _, key)| (*key, "NoExecute"));
+    let due: Vec<(&str, &str)> = of_conditions.chain(cordoned).map(|key| (key, "NoSchedule")).chain(evicting).collect();
     // A node that has never reported is not ready, as its admission says.
     let has_reported = conditions.iter().any(|condition| condition["type"] == "Ready");
     let is_ours = |taint: &Value| {
         let key = taint["key"].as_str().unwrap_or_default();
-        let is_of_condition =
-            OF_CONDITIONS.iter().any(|(_, _, known)| *known == key) && (has_reported || key != NOT_READY);
-        taint["effect"] == "NoSchedule" && (key == UNSCHEDULABLE || is_of_condition)
+        match taint["effect"].as_str() {
+            Some("NoSchedule") => {
+                let is_of_condition = OF_CONDITIONS.iter().any(|(_, _, known)| *known == key);
+                key == UNSCHEDULABLE || (is_of_condition && (has_reported || key != NOT_READY))
+            }
+            Some("NoExecute") => has_reported && matches!(key, NOT_READY | UNREACHABLE),
+            _ => false,
+        }
     };
-    let is_due = |taint: &Value| due.iter().any(|key| taint["key"] == *key);
+    let is_due = |taint: &Value| due.iter().any(|(key, effect)| taint["key"] == *key && taint["effect"] == *effect);
     let mut taints: Vec<Value> = known.iter().filter(|taint| !is_ours(taint) || is_due(taint)).cloned().collect();
-    for key in due {
-        if !taints.iter().any(|taint| taint["key"] == key && taint["effect"] == "NoSchedule") {
-            taints.push(json!({"key": key, "effect": "NoSchedule", "timeAdded": now}));
+    for (key, effect) in due {
+        if !taints.iter().any(|taint| taint["key"] == key && taint["effect"] == effect) {
+            taints.push(json!({"key": key, "effect": effect, "timeAdded": now}));
         }
     }
     taints
@@ -106,7 +115,7 @@ mod tests {
         assert_eq!(keys(&new), ["node.kubernetes.io/not-ready:NoSchedule"], "it has not reported");
         let ready = json!({"spec": {"taints": [not_ready, evicts, own]},
             "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
-        assert_eq!(keys(&ready), ["node.kubernetes.io/not-ready:NoExecute", "dedicated:NoSchedule"]);
+        assert_eq!(keys(&ready), ["dedicated:NoSchedule"]);
         let cordoned = json!({"spec": {"unschedulable": true, "taints": [own]},
             "status": {"conditions": [{"type": "Ready", "status": "Unknown"}, {"type": "DiskPressure", "status": "True"}]}});
         let expected = [
@@ -114,6 +123,7 @@ mod tests {
             "node.kubernetes.io/unreachable:NoSchedule",
             "node.kubernetes.io/disk-pressure:NoSchedule",
             "node.kubernetes.io/unschedulable:NoSchedule",
+            "node.kubernetes.io/unreachable:NoExecute",
         ];
         assert_eq!(keys(&cordoned), expected);
         let uncordoned = json!({"spec": {"taints": [{"key": UNSCHEDULABLE, "effect": "NoSchedule"}]}});

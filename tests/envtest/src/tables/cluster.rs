@@ -340,6 +340,33 @@ pub(super) fn ingress(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
+pub(super) fn certificate_request(object: &Value, now: Timestamp) -> Vec<Value> {
+    let has = |type_: &str| items(object, "/status/conditions").any(|condition| condition["type"] == type_);
+    let mut status = if has("Denied") {
+        "Denied"
+    } else if has("Approved") {
+        "Approved"
+    } else {
+        "Pending"
+    }
+    .to_owned();
+    if has("Failed") {
+        status.push_str(",Failed");
+    }
+    if !text(object, "/status/certificate", "").is_empty() {
+        status.push_str(",Issued");
+    }
+    let duration = object.pointer("/spec/expirationSeconds").and_then(Value::as_i64).map(human::duration);
+    vec![
+        name(object),
+        age(object, now),
+        text(object, "/spec/signerName", NONE).into(),
+        text(object, "/spec/username", "").into(),
+        duration.unwrap_or_else(|| NONE.to_owned()).into(),
+        status.into(),
+    ]
+}
+
 /// What a kind without columns of its own shows.
 pub(super) fn created_at(object: &Value) -> Vec<Value> {
     vec![name(object), object.pointer("/metadata/creationTimestamp").cloned().unwrap_or(json!(UNKNOWN))]

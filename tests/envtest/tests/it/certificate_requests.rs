@@ -94,3 +94,24 @@ fn a_revision_on_create_is_refused_last_and_not_at_all_by_a_dry_run() {
     );
     assert_eq!(send(&mut core, Method::GET, &format!("{MAPS}/m"), &Value::Null).0, 404);
 }
+
+#[test]
+fn a_table_of_requests_says_for_whom_and_what_became_of_them() {
+    let mut core = Core::new();
+    send(&mut core, Method::POST, REQUESTS, &request(&json!({"expirationSeconds": 3600})));
+    let mut table = ApiRequest::new(Method::GET, REQUESTS, "");
+    "application/json;as=Table;v=v1;g=meta.k8s.io".clone_into(&mut table.accept);
+    let (_, shown) = core.send(&table);
+    let columns: Vec<&str> =
+        shown["columnDefinitions"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+    assert_eq!(columns, ["Name", "Age", "SignerName", "Requestor", "RequestedDuration", "Condition"]);
+    assert_eq!(shown["rows"][0]["cells"], json!(["c", "0s", "example.com/signer", "jane", "60m", "Pending"]));
+
+    let (_, mut stored) = send(&mut core, Method::GET, &format!("{REQUESTS}/c"), &Value::Null);
+    stored["status"]["conditions"] = json!([{"type": "Approved", "status": "True", "reason": "Fine"}]);
+    let (_, mut stored) = send(&mut core, Method::PUT, &format!("{REQUESTS}/c/approval"), &stored);
+    assert_eq!(core.send(&table).1["rows"][0]["cells"][5], "Approved");
+    stored["status"]["conditions"].as_array_mut().unwrap().push(json!({"type": "Failed", "status": "True"}));
+    send(&mut core, Method::PUT, &format!("{REQUESTS}/c/status"), &stored);
+    assert_eq!(core.send(&table).1["rows"][0]["cells"][5], "Approved,Failed");
+}

@@ -185,3 +185,48 @@ async fn a_claim_says_which_provisioner_is_to_make_its_volume_once_a_node_is_cho
     assert_eq!(annotations["volume.kubernetes.io/storage-provisioner"], "example.com/disk");
     assert_eq!(annotations["volume.kubernetes.io/selected-node"], "n");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_node_is_unreachable_a_minute_after_its_kubelet_stopped_and_no_sooner() {
+    let server = with_controllers().await;
+    create(&server, "/api/v1/nodes", json!({"metadata": {"name": "n"}})).await;
+    let node = "/api/v1/nodes/n";
+    let status = json!({"conditions": [{"type": "Ready", "status": "True"}],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}}});
+    change(&server, &format!("{node}/status"), |node| node["status"] = status.clone()).await;
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+    create(&server, leases, json!({"metadata": {"name": "n"}, "spec": {"holderIdentity": "n"}})).await;
+    let ready = || async { get(&server, node).await["status"]["conditions"][0]["status"].as_str().map(str::to_owned) };
+    for round in 0..30 {
+        change(&server, &format!("{leases}/n"), |lease| lease["spec"]["leaseTransitions"] = json!(round)).await;
+        tokio::time::sleep(Duration::from_secs(10)).await;
+    }
+    assert_eq!(ready().await.as_deref(), Some("True"), "it lives");
+    tokio::time::sleep(Duration::from_secs(39)).await;
+    assert_eq!(ready().await.as_deref(), Some("True"), "49 s are within its grace");
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    assert_eq!(ready().await.as_deref(), Some("Unknown"));
+    let taints = get(&server, node).await["spec"]["taints"].clone();
+    assert_eq!(taints[1]["key"], "node.kubernetes.io/unreachable", "{taints}");
+    assert_eq!(taints[1]["effect"], "NoExecute");
+    change(&server, &format!("{node}/status"), |node| node["status"] = status).await;
+    assert_eq!(get(&server, node).await["spec"]["taints"], Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_of_a_lost_node_are_not_ready_and_stay() {
+    let server = with_controllers().await;
+    create(&server, "/api/v1/nodes", json!({"metadata": {"name": "n"}})).await;
+    let status = json!({"conditions": [{"type": "Ready", "status": "True"}],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}}});
+    change(&server, "/api/v1/nodes/n/status", |node| node["status"] = status).await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let spec = json!({"nodeName": "n", "containers": [{"name": "c", "image": "i"}]});
+    create(&server, pods, json!({"metadata": {"name": "p"}, "spec": spec})).await;
+    let ready = json!([{"type": "Ready", "status": "True"}]);
+    change(&server, &format!("{pods}/p/status"), |pod| pod["status"]["conditions"] = ready).await;
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    let pod = get(&server, &format!("{pods}/p")).await;
+    assert_eq!(pod["status"]["conditions"][0]["status"], "False", "{pod}");
+    assert_eq!(pod["metadata"]["deletionTimestamp"], Value::Null);
+}

@@ -8,6 +8,7 @@ mod custom_resources;
 mod definitions;
 mod nesting;
 mod pages;
+mod resource_slices;
 mod watches;
 
 use envtest::{
