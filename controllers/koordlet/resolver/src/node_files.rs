@@ -1,0 +1,194 @@
+//! The files of a node, as the resolver reads and writes them.
+
+use std::{collections::BTreeMap, io, path::PathBuf};
+
+use koord_koordlet_framework::Target;
+use koord_koordlet_system::{
+    CgroupPath, Cgroups, Form, Kernel, ReadError, Resource, Value, ValueError, Writer, is_gone, read,
+};
+
+/// Reads and writes what targets say.
+pub trait NodeFiles {
+    /// What the target says now.
+    ///
+    /// # Errors
+    ///
+    /// It is gone, or cannot be read.
+    fn read(&self, target: &Target) -> Result<Value, ReadError>;
+
+    /// Makes the target say a value.
+    ///
+    /// # Errors
+    ///
+    /// It is gone, the value is none that it takes, or the kernel refuses.
+    fn write(&mut self, target: &Target, value: &Value) -> Result<(), WriteError>;
+
+    /// Whether the kernel has the file.
+    fn supports(&self, target: &Target) -> bool;
+}
+
+/// Why a value was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The cgroup, or the file in it, is not there: normal for pods that end.
+    #[error("{path} is not there")]
+    Gone { path: PathBuf },
+    #[error(transparent)]
+    Value(#[from] ValueError),
+    #[error("the kernel refuses {value:?} for {path}: {source}")]
+    Refused {
+        path: PathBuf,
+        value: String,
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// The files of a machine or of a fixture tree.
+pub struct MountedFiles {
+    cgroups: Cgroups,
+    writer: Box<dyn Writer>,
+}
+
+impl MountedFiles {
+    pub fn new(cgroups: Cgroups, writer: Box<dyn Writer>) -> Self {
+        Self { cgroups, writer }
+    }
+
+    pub fn cgroups(&self) -> &Cgroups {
+        &self.cgroups
+    }
+
+    /// Changes files and folders that are no targets.
+    pub fn writer(&mut self) -> &mut dyn Writer {
+        &mut *self.writer
+    }
+
+    /// The absolute path of a target; `None` where this version of cgroups has no such file.
+    pub fn path(&self, target: &Target) -> Option<PathBuf> {
+        match target {
+            Target::Cgroup { cgroup, resource } | Target::Disk { cgroup, resource, .. } => {
+                self.cgroups.path(cgroup, *resource)
+            }
+            Target::System(path) => Some(path.clone()),
+        }
+    }
+}
+
+impl MountedFiles {
+    /// What was last written to a cgroup's cpuset: v2 shows what of it is in effect elsewhere, which changes with the cgroups above. Where nothing was written,
+    /// what is in effect.
+    fn cpuset(&self, cgroup: &CgroupPath) -> Result<Value, ReadError> {
+        let row = Resource::Cpuset.row();
+        let version = self.cgroups.layout().version;
+        let path = self.cgroups.path(cgroup, Resource::Cpuset).ok_or(ReadError::Unsupported(Resource::Cpuset))?;
+        match read(&path).ok().and_then(|text| row.value(version, &text).ok()) {
+            Some(Value::Cpus(cpus)) if !cpus.is_empty() => Ok(Value::Cpus(cpus)),
+            _ => self.cgroups.value(cgroup, Resource::Cpuset),
+        }
+    }
+}
+
+impl NodeFiles for MountedFiles {
+    fn read(&self, target: &Target) -> Result<Value, ReadError> {
+        match target {
+            Target::Cgroup { cgroup, resource: Resource::Cpuset } => self.cpuset(cgroup),
+            Target::Cgroup { cgroup, resource } => self.cgroups.value(cgroup, *resource),
+            Target::Disk { cgroup, resource, disk } => {
+                let text = self.cgroups.text(cgroup, *resource)?;
+                Ok(disk_value(*resource, disk, &text))
+            }
+            Target::System(path) => {
+                let text = read(path).map_err(|source| {
+                    let path = path.clone();
+                    if is_gone(&source) { ReadError::Gone { path } } else { ReadError::Io { path, source } }
+                })?;
+                let text = String::from_utf8_lossy(&text);
+                let amount = text.trim().parse();
+                // What is no number is different from every number.
+                Ok(amount.map_or_else(|_| Value::Disk { disk: "".into(), text: text.trim().into() }, Value::Amount))
+            }
+        }
+    }
+
+    fn write(&mut self, target: &Target, value: &Value) -> Result<(), WriteError> {
+        let version = self.cgroups.layout().version;
+        let text = match target {
+            Target::Cgroup { resource, .. } | Target::Disk { resource, .. } => resource.row().text(version, value)?,
+            Target::System(_) => value.to_string(),
+        };
+        let Some(path) = self.path(target) else { return Ok(()) };
+        self.writer.write(&path, &text).map_err(|source| {
+            if is_gone(&source) { WriteError::Gone { path } } else { WriteError::Refused { path, value: text, source } }
+        })
+    }
+
+    fn supports(&self, target: &Target) -> bool {
+        match target {
+            Target::Cgroup { cgroup, resource } | Target::Disk { cgroup, resource, .. } => {
+                self.cgroups.supports(cgroup, *resource)
+            }
+            Target::System(path) => path.exists(),
+        }
+    }
+}
+
+/// What a file with a line for each disk says of one: where it has no line, nothing is limited.
+fn disk_value(resource: Resource, disk: &str, text: &str) -> Value {
+    let line = text.lines().find_map(|line| line.trim().strip_prefix(disk)?.strip_prefix(' '));
+    let absent = match resource.row().form {
+        Form::Disks if resource != Resource::BlkioWeight => "0",
+        _ => "",
+    };
+    Value::Disk { disk: disk.into(), text: line.unwrap_or(absent).trim().into() }
+}
+
+/// Files that are read from a node, and written to memory only: for plans.
+pub struct PlannedFiles<'a> {
+    files: &'a dyn NodeFiles,
+    written: BTreeMap<Target, Value>,
+}
+
+impl<'a> PlannedFiles<'a> {
+    pub fn new(files: &'a dyn NodeFiles) -> Self {
+        Self { files, written: BTreeMap::new() }
+    }
+}
+
+impl NodeFiles for PlannedFiles<'_> {
+    fn read(&self, target: &Target) -> Result<Value, ReadError> {
+        self.written.get(target).map_or_else(|| self.files.read(target), |value| Ok(value.clone()))
+    }
+
+    fn write(&mut self, target: &Target, value: &Value) -> Result<(), WriteError> {
+        self.written.insert(target.clone(), value.clone());
+        Ok(())
+    }
+
+    fn supports(&self, target: &Target) -> bool {
+        self.files.supports(target)
+    }
+}
+
+/// The quota of the cgroup of a target, to which the kernel bounds its burst.
+pub(crate) fn quota_of(cgroup: &CgroupPath) -> Target {
+    Target::Cgroup { cgroup: cgroup.clone(), resource: Resource::CpuQuota }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_without_a_line_is_not_limited() {
+        let text = "8:0 1048576\n253:16 4\n";
+        let value = |resource, disk: &str| match disk_value(resource, disk, text) {
+            Value::Disk { text, .. } => text.into_string(),
+            other => other.to_string(),
+        };
+        assert_eq!(value(Resource::BlkioReadBps, "8:0"), "1048576");
+        assert_eq!(value(Resource::BlkioReadBps, "8:1"), "0");
+        assert_eq!(value(Resource::BlkioReadBps, "253:1"), "0");
+        assert_eq!(value(Resource::BlkioWeight, "8:1"), "");
+    }
+}
