@@ -313,10 +313,8 @@ fn list(amounts: Option<Resources>) -> ResourceList {
 
 fn class_of(containers: &[Container]) -> &'static str {
     kubernetes_qos(containers.iter().map(|container| {
-        ["cpu", "memory"].map(|resource| Bounds {
-            request: container.requests.get(resource),
-            limit: container.limits.get(resource),
-        })
+        ["cpu", "memory"]
+            .map(|resource| Bounds { request: container.requests.get(resource), limit: container.limits.get(resource) })
     }))
 }
 
@@ -362,14 +360,19 @@ mod tests {
     fn a_pod_that_cannot_be_read_is_named_and_harms_no_other() {
         let list = PodReader::default().read(LIST.as_bytes(), LAYOUT).unwrap();
         assert_eq!((list.pods.len(), list.refused.len()), (2, 1));
-        assert!(list.refused[0].to_string().starts_with("pod shop/broken of the kubelet's list cannot be read: invalid type"));
+        assert!(
+            list.refused[0]
+                .to_string()
+                .starts_with("pod shop/broken of the kubelet's list cannot be read: invalid type")
+        );
     }
 
     #[test]
     fn a_pod_that_has_not_changed_is_the_same() {
         let mut reader = PodReader::default();
         let first = reader.read(LIST.as_bytes(), LAYOUT).unwrap();
-        let second = reader.read(LIST.replace(r#""phase":"Running""#, r#""phase":"Failed""#).as_bytes(), LAYOUT).unwrap();
+        let second =
+            reader.read(LIST.replace(r#""phase":"Running""#, r#""phase":"Failed""#).as_bytes(), LAYOUT).unwrap();
         assert!(!Arc::ptr_eq(&first.pods[0], &second.pods[0]) && Arc::ptr_eq(&first.pods[1], &second.pods[1]));
     }
 

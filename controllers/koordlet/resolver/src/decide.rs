@@ -54,9 +54,7 @@ pub fn decide(wanted: &[Wanted], actual: Option<&Value>) -> Option<Decision> {
         let Some(current) = decision.as_ref().map(|decision| &decision.value).or(actual) else { continue };
         let Some(value) = bounded(current, bound) else { continue };
         decision = Some(match decision {
-            Some(decision) => {
-                Decision { value, bounded_by: Some((bound.strategy, bound.reason.clone())), ..decision }
-            }
+            Some(decision) => Decision { value, bounded_by: Some((bound.strategy, bound.reason.clone())), ..decision },
             None => Decision { value, strategy: bound.strategy, reason: bound.reason.clone(), bounded_by: None },
         });
     }

@@ -135,7 +135,10 @@ fn what_is_raised_goes_down_and_what_is_lowered_goes_up() {
         kernel.set(cgroup, Resource::MemoryMin, Value::Amount(bytes));
     }
     let wanted = [("pod/a", 30), ("pod", 40), ("pod/b", 10)];
-    resolver.submit("memory", constraints(wanted.map(|(cgroup, bytes)| (cgroup, Resource::MemoryMin, Value::Amount(bytes)))));
+    resolver.submit(
+        "memory",
+        constraints(wanted.map(|(cgroup, bytes)| (cgroup, Resource::MemoryMin, Value::Amount(bytes)))),
+    );
     resolver.pass(at(0), &mut kernel);
     assert_eq!(kernel.log, ["pod/memory.min=40", "pod/a/memory.min=30", "pod/b/memory.min=10"]);
 }
