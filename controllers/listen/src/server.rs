@@ -212,7 +212,8 @@ async fn serve<S>(
     let builder = if is_http2 { builder.http2_only() } else { builder.http1_only() };
     // Between the requests of HTTP/2 come frames that begin no head, such as answers to pings.
     let stream = TokioIo::new(Watched::new(stream, Arc::clone(&connection), !is_http2));
-    let mut serving = pin!(builder.serve_connection(stream, answer));
+    // A request may take the connection over for another protocol; that ends this function, not the connection.
+    let mut serving = pin!(builder.serve_connection_with_upgrades(stream, answer));
     let drain_max = tokio::select! {
         biased;
         ended = serving.as_mut() => {

@@ -21,7 +21,7 @@ use crate::journal::{Contents, Journal, JournalError};
 use crate::kinds;
 use crate::pages::StandardPages;
 use crate::request::{ApiRequest, User};
-use crate::serve::{Kubeconfig, Owner, ServeError, TlsListener};
+use crate::serve::{Kubeconfig, Kubelets, Owner, ServeError, TlsListener};
 use crate::server::ApiServer;
 use crate::shell::{Parts, Server};
 use crate::status::ApiError;
@@ -205,7 +205,9 @@ impl Cluster {
         let webhooks = Webhooks::new(service_aliases);
         let conversion = Some(Box::new(webhooks.converter()) as _);
         let garbage_collection = controllers.map(|controllers| controllers.delay);
-        let parts = Parts { pages, admission: Some(Box::new(webhooks)), conversion, garbage_collection, journal };
+        let kubelets = Some(Box::new(Kubelets::new(Arc::clone(listener.authority()))) as _);
+        let parts =
+            Parts { pages, admission: Some(Box::new(webhooks)), conversion, garbage_collection, journal, kubelets };
         let server = Server::new(core, parts);
         server.settled().await?;
         if let Some(controllers) = controllers {

@@ -2,6 +2,7 @@
 
 mod certificates;
 mod kubeconfig;
+mod kubelets;
 mod probe;
 
 use std::net::SocketAddr;
@@ -16,6 +17,7 @@ use tokio::sync::watch;
 
 pub use certificates::{Authority, CertificateError};
 pub use kubeconfig::{Kubeconfig, KubeconfigError, Owner};
+pub use kubelets::Kubelets;
 pub use probe::{NotReady, until_ready};
 
 /// Why a server cannot be put on a socket.
@@ -41,7 +43,7 @@ pub enum ServeError {
 pub struct TlsListener {
     listener: TcpListener,
     address: SocketAddr,
-    authority: Authority,
+    authority: Arc<Authority>,
     tls: Arc<ServerConfig>,
 }
 
@@ -58,7 +60,7 @@ impl TlsListener {
             }
         })?;
         let address = listener.local_addr().map_err(|source| ServeError::Bind(BindError { address, source }))?;
-        let authority = Authority::new()?;
+        let authority = Arc::new(Authority::new()?);
         let tls = Arc::new(authority.server_config(address.ip(), names)?);
         Ok(Self { listener, address, authority, tls })
     }
@@ -76,6 +78,11 @@ impl TlsListener {
     /// The bound address.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The authority that has signed the server's certificate.
+    pub fn authority(&self) -> &Arc<Authority> {
+        &self.authority
     }
 
     /// The authority's certificate, PEM.

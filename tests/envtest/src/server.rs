@@ -15,6 +15,7 @@ mod delete;
 mod finish;
 mod garbage;
 mod identity;
+pub(crate) mod kubelet;
 mod list;
 pub(crate) mod node_health;
 mod ownership;
@@ -37,6 +38,7 @@ use serde_json::Value;
 
 pub use self::{
     convert::Conversion,
+    kubelet::{CallKind, KubeletCall, Scheme},
     watch::{Frame, Watch},
     write::{Admitted, Attributes, Operation, Phase, Review},
 };

@@ -2,6 +2,7 @@
 
 mod deadline;
 mod http;
+mod kubelet;
 mod node_monitor;
 mod stream;
 mod watchers;
@@ -22,8 +23,11 @@ use futures::future::try_join_all;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-pub use self::http::respond;
 use self::watchers::Watchers;
+pub use self::{
+    http::respond,
+    kubelet::{Connection, Dial},
+};
 use crate::{
     conversion::{self, ConversionWebhook},
     faults::{Fault, Faults},
@@ -79,6 +83,7 @@ struct Shared {
     is_collecting: AtomicBool,
     faults: Faults,
     journal: Option<Journal>,
+    kubelets: Option<Box<dyn Dial>>,
 }
 
 /// What a server is made of, beside the core.
@@ -94,6 +99,8 @@ pub struct Parts {
     pub garbage_collection: Option<Duration>,
     /// Where changes are kept; the core must have been set up to keep a journal.
     pub journal: Option<Journal>,
+    /// Connects to kubelets, for logs, commands and ports of pods; without it no kubelet stands behind any node.
+    pub kubelets: Option<Box<dyn Dial>>,
 }
 
 // === impl Server ===
@@ -111,6 +118,7 @@ impl Server {
             is_collecting: AtomicBool::new(false),
             faults: Faults::default(),
             journal: parts.journal,
+            kubelets: parts.kubelets,
         });
         if let Some(journal) = &shared.journal {
             let memory: Weak<dyn Memory> = Arc::downgrade(&(Arc::clone(&shared) as Arc<dyn Memory>));

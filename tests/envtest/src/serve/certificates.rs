@@ -49,6 +49,22 @@ impl Authority {
         &self.pem
     }
 
+    /// A certificate for a client, and its key: `name` is the user, and `group` the group that the user is in.
+    pub fn client(
+        &self,
+        name: &str,
+        group: &str,
+    ) -> Result<(CertificateDer<'static>, PrivateKeyDer<'static>), CertificateError> {
+        let mut params = CertificateParams::new(Vec::new())?;
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.distinguished_name.push(DnType::OrganizationName, group);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &self.issuer)?;
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        Ok((CertificateDer::from(certificate.der().to_vec()), key))
+    }
+
     /// TLS for a server at `ip` and under `names`, speaking HTTP/2 and HTTP/1.1.
     pub fn server_config(&self, ip: IpAddr, names: &[String]) -> Result<ServerConfig, CertificateError> {
         let names: Vec<String> = SERVICE_NAMES.iter().map(ToString::to_string).chain(names.iter().cloned()).collect();

@@ -7,7 +7,7 @@ use koord_schema::field::{Errors, Path};
 use serde_json::{Value, json};
 
 use super::{
-    ApiResponse, ApiServer, Outcome, identity, kind_subject, subject,
+    ApiResponse, ApiServer, Outcome, identity, kind_subject, kubelet, subject,
     write::{Effect, Order, Phase, Write},
 };
 use crate::{
@@ -51,7 +51,9 @@ impl ApiServer {
             }
             ("binding" | "eviction", &Method::POST) => self.create_subresource(request, target, definition),
             ("log", &Method::GET) => self.log(request, &target, &definition),
-            ("exec" | "attach" | "portforward", &Method::GET | &Method::POST) => self.exec(&target, &definition),
+            ("exec" | "attach" | "portforward", &Method::GET | &Method::POST) => {
+                self.exec(request, &target, &definition)
+            }
             (_, method) if definition.custom => {
                 Err(ApiError::verb_not_supported(verb_word(method), subject(&definition, "")))
             }
@@ -143,24 +145,7 @@ impl ApiServer {
 
     fn log(&self, request: &ApiRequest, target: &Target, definition: &ResourceDef) -> Result<Outcome, ApiError> {
         let pod = self.parent(definition, target)?;
-        let name = &target.name;
-        let containers: Vec<&str> = ["initContainers", "containers", "ephemeralContainers"]
-            .iter()
-            .flat_map(|list| pod["spec"][*list].as_array().into_iter().flatten())
-            .filter_map(|container| container["name"].as_str())
-            .collect();
-        match request.parameter("container").filter(|container| !container.is_empty()) {
-            Some(container) if !containers.contains(&container) => {
-                return Err(ApiError::bad_request(format!("container {container} is not valid for pod {name}")));
-            }
-            None if pod["spec"]["containers"].as_array().map_or(0, Vec::len) > 1 => {
-                let choices = containers.join(" ");
-                return Err(ApiError::bad_request(format!(
-                    "a container name must be specified for pod {name}, choose one of: [{choices}]"
-                )));
-            }
-            _ => {}
-        }
+        kubelet::container(&pod, request.parameter("container"))?;
         let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
         if node.is_empty() {
             return Ok(Outcome::Done(ApiResponse { code: 204, ..ApiResponse::json(204, "") }));
@@ -173,8 +158,11 @@ impl ApiServer {
         Ok(Outcome::Done(ApiResponse { content_type: "text/plain", ..ApiResponse::json(200, "") }))
     }
 
-    fn exec(&self, target: &Target, definition: &ResourceDef) -> Result<Outcome, ApiError> {
+    fn exec(&self, request: &ApiRequest, target: &Target, definition: &ResourceDef) -> Result<Outcome, ApiError> {
         let pod = self.parent(definition, target)?;
+        if target.subresource != "portforward" {
+            kubelet::container(&pod, request.parameter("container"))?;
+        }
         if pod["spec"]["nodeName"].as_str().unwrap_or_default().is_empty() {
             let name = &target.name;
             return Err(ApiError::bad_request(format!("pod {name} does not have a host assigned")));

@@ -5,14 +5,14 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, request::Parts};
 use koord_listen::ReadError;
 
-use super::{Server, deadline, stream};
+use super::{Server, deadline, kubelet, stream};
 use crate::{
     negotiate::{self, Format},
     request::{ApiRequest, User, parse_query},
-    server::{ApiResponse, ApiServer},
+    server::{ApiResponse, ApiServer, kubelet::may_be_for_kubelet},
     status::ApiError,
 };
 
@@ -29,6 +29,10 @@ pub(super) async fn serve(State(server): State<Server>, request: Request) -> Res
 
 async fn serve_undated(server: &Server, request: Request) -> Response {
     let (parts, body) = request.into_parts();
+    let (parts, body) = match pass_to_kubelet(server, parts, body).await {
+        Ok(response) => return response,
+        Err(request) => *request,
+    };
     let body = match koord_listen::read(body, BODY_BYTES_MAX).await {
         Ok(body) => body,
         Err(error) => return respond(&refusal(&error).into()),
@@ -66,6 +70,21 @@ async fn serve_undated(server: &Server, request: Request) -> Response {
             warn(response.headers_mut(), &warnings);
             response
         }
+    }
+}
+
+/// What a kubelet answers, where one is asked; the request again where none is.
+async fn pass_to_kubelet(server: &Server, parts: Parts, body: Body) -> Result<Response, Box<(Parts, Body)>> {
+    let Some(kubelets) = server.shared.kubelets.as_deref().filter(|_| may_be_for_kubelet(parts.uri.path())) else {
+        return Err(Box::new((parts, body)));
+    };
+    let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or_default());
+    let mut request = ApiRequest::new(parts.method.clone(), path, "");
+    request.query = parse_query(query);
+    match server.with_core(|core| core.kubelet_call(&request, path, query)) {
+        None => Err(Box::new((parts, body))),
+        Some(Ok(call)) => Ok(kubelet::pass(kubelets, &call, parts, body).await),
+        Some(Err(error)) => Ok(respond(&ApiResponse::error(&error))),
     }
 }
 

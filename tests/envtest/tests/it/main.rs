@@ -6,6 +6,7 @@ mod certificate_requests;
 mod controllers;
 mod custom_resources;
 mod definitions;
+mod kubelets;
 mod nesting;
 mod pages;
 mod resource_slices;
