@@ -15,6 +15,7 @@ mod file_tree;
 mod files;
 mod id_list;
 mod kernel;
+mod kernel_units;
 mod kubelet_files;
 mod machine;
 mod meminfo;
@@ -40,6 +41,7 @@ pub use file_tree::{FileTree, HostTree, RecordedTree, SkippedFile};
 pub use files::{FILE_BYTES_MAX, KeptFile, KernelWriter, ObservingWriter, Roots, Writer, folders, is_gone, read};
 pub use id_list::{parse_cpu_list, parse_ids};
 pub use kernel::{Cgroups, Kernel, MapKernel, ReadError};
+pub use kernel_units::KernelUnits;
 pub use kubelet_files::{
     CpuAllocation, CpuManagerState, CpuManagerStateError, SkippedAllocation, configured_cgroup_driver,
 };

@@ -3,13 +3,15 @@
 //! A group is a folder below the mount point, with its `schemata` (what it may have), `tasks` and `mon_data` (what it has). `info` says what the CPUs can do.
 
 mod cache_mask;
+mod info;
 mod memory_bandwidth;
 mod monitoring;
 mod schemata;
 
 pub use cache_mask::{CacheMask, CacheMaskError};
+pub use info::ResctrlInfo;
 pub use memory_bandwidth::Vendor;
-pub use monitoring::{monitored_l3, parse_monitored_value};
+pub use monitoring::{L3Monitoring, monitored_l3, monitoring_of_group, parse_monitored_value};
 pub use schemata::{DomainValues, Schemata};
 
 use crate::cpu_info::CpuInfo;

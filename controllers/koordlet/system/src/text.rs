@@ -7,7 +7,13 @@ pub(crate) const NUMBER: &str = "a number from 0 to 18446744073709551615";
 
 /// The lines of a text, without their ends. A text that ends with a newline has an empty last line.
 pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    text.split(|byte| *byte == b'\n')
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let (line, behind) = split_once(text, b'\n').map_or((text, None), |(line, behind)| (line, Some(behind)));
+        rest = behind;
+        Some(line)
+    })
 }
 
 /// The fields of a line, between blanks.
@@ -17,7 +23,7 @@ pub(crate) fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// What stands before and after the first of a byte.
 pub(crate) fn split_once(text: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
-    let at = text.iter().position(|byte| *byte == separator)?;
+    let at = memchr::memchr(separator, text)?;
     Some((text.get(..at)?, text.get(at + 1..)?))
 }
 
