@@ -3,6 +3,9 @@
 //! Read first: [`Resource`] with its [table](resource::TABLE), which says for each file of a cgroup what it is called in both versions of the interface, its
 //! unit and range, and what a child may have of its parent; [`Layout`], which names the folders of pods and containers; [`Kernel`], what the cgroups say.
 //!
+//! Texts of the kernel are parsed in place by types that are named for their file, such as [`ProcStat`] and [`MemoryStat`]; [`Machine`], [`NumaNodes`] and
+//! [`Disks`] discover what the node consists of. Errors name the kind of file, the field and what it holds.
+//!
 //! All roots ([`Roots`]) are given by the caller, so that a fixture tree is a node. Everything blocks: files of the kernel are answered from memory.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use koord_koordlet_system::{
-    CommandOutput, Disks, Machine, MemInfo, NumaNodes, RecordedTree, Roots, resctrl::supported_vendor,
+    CommandOutput, Disks, Machine, MemInfo, NumaNodes, RecordedTree, Roots,
+    resctrl::{CacheMask, Schemata, supported_vendor},
 };
 use serde_json::Value;
 
@@ -30,17 +31,10 @@ fn roots() -> Roots {
 /// CPU, NUMA node, socket and core of the recorded `lscpu -e=CPU,NODE,SOCKET,CORE,CACHE,ONLINE`.
 fn lscpu(text: &str) -> Vec<[u32; 4]> {
     let row = |line: &str| {
-        let mut columns = line.split_whitespace().map(|column| column.parse().unwrap());
+        let mut columns = line.split_whitespace().map(|column| column.parse().unwrap_or(u32::MAX));
         [(); 4].map(|()| columns.next().unwrap())
     };
-    text.lines()
-        .skip(1)
-        .map(|line| line.rsplitn(3, ' ').last().unwrap_or_default())
-        .map(|line| {
-            let columns: Vec<_> = line.split_whitespace().take(4).collect();
-            row(&columns.join(" "))
-        })
-        .collect()
+    text.lines().skip(1).map(row).collect()
 }
 
 #[test]
@@ -87,7 +81,6 @@ fn resctrl_of_the_recorded_machine_is_read() {
         println!("SKIPPED: no recorded machines");
         return;
     };
-    use koord_koordlet_system::resctrl::{CacheMask, Schemata};
     let tree = tree(&json(&recordings.join("fixtures/extra-resctrl.json")));
     assert_eq!(Machine::discover(&tree, &roots()).l3_mask, "7ff");
     assert_eq!(CacheMask::parse(b"7ff").unwrap().range(0, 30), Ok(0xf));
