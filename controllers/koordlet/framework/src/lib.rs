@@ -5,6 +5,7 @@
 //! one value of them for each file.
 //!
 //! Nothing here reads, writes or knows the time.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod constraint;
 mod kubelet;

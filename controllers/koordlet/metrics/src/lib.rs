@@ -3,6 +3,7 @@
 //! Read first: [`Store`], the samples by [`Subject`] and [`Measure`]; [`Window`], what is computed of the samples in a span of time.
 //!
 //! Nothing here reads files or knows the time.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod ring;
 mod store;

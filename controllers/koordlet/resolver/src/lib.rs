@@ -6,6 +6,7 @@
 //! a file is reported after three reverts and not fought.
 //!
 //! [`NodeFiles`] are the files: mounted ones ([`MountedFiles`]), or those of a plan ([`PlannedFiles`]).
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod decide;
 mod node_files;

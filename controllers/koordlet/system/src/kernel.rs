@@ -141,9 +141,7 @@ impl Kernel for Cgroups {
 
     fn supports(&self, cgroup: &CgroupPath, resource: Resource) -> bool {
         let exists = |cgroup: &CgroupPath| self.path(cgroup, resource).is_some_and(|path| path.exists());
-        let once = |cgroup: &CgroupPath| {
-            *self.supported.borrow_mut().entry(resource).or_insert_with(|| exists(cgroup))
-        };
+        let once = |cgroup: &CgroupPath| *self.supported.borrow_mut().entry(resource).or_insert_with(|| exists(cgroup));
         match resource.row().support(self.layout.version) {
             Support::Always => true,
             Support::Never => false,
@@ -291,7 +289,7 @@ mod tests {
         let pod = layout.pod(QosFolder::BestEffort, "1");
         kernel.set(&pod, Resource::CpuShares, Value::Amount(2));
         assert_eq!(kernel.value(&pod, Resource::CpuShares).unwrap(), Value::Amount(2));
-        assert_eq!(kernel.children(&layout.qos(QosFolder::BestEffort)), [pod.clone()]);
+        assert_eq!(kernel.children(&layout.qos(QosFolder::BestEffort)), std::slice::from_ref(&pod));
         assert_eq!(kernel.subtree(&layout.kubepods(), 1).len(), 3);
         kernel.remove(&pod);
         assert!(matches!(kernel.value(&pod, Resource::CpuShares), Err(ReadError::Gone { .. })));

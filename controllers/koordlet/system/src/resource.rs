@@ -144,8 +144,8 @@ pub struct TextError {
 const ANY: RangeInclusive<i64> = i64::MIN..=i64::MAX;
 const NOT_NEGATIVE: RangeInclusive<i64> = 0..=i64::MAX;
 const SWITCH: RangeInclusive<i64> = 0..=1;
-/// From here on a limit of v1 is none: the largest number of pages.
-const UNLIMITED_FROM: i64 = 0x7FFF_FFFF_FFFF_F000;
+/// From here on a limit of v1 is none: the largest number of bytes in whole pages, of up to 64 KiB.
+const UNLIMITED_FROM: i64 = 0x7FFF_FFFF_FFFF_0000;
 
 use Form as F;
 use Nesting::{Independent, Within};
@@ -161,16 +161,7 @@ const fn row(
     support: [Support; 2],
 ) -> Row {
     let v1_of_range = *range.start()..=*range.end();
-    Row {
-        resource,
-        name: v1.1,
-        v1: Some(v1),
-        v2,
-        form,
-        range: [v1_of_range, range],
-        nesting: Independent,
-        support,
-    }
+    Row { resource, name: v1.1, v1: Some(v1), v2, form, range: [v1_of_range, range], nesting: Independent, support }
 }
 
 /// A file that only v2 has.
@@ -227,15 +218,78 @@ pub const TABLE: &[Row] = &[
     row(R::MemoryUsage, ("memory", "memory.usage_in_bytes"), Some("memory.current"), F::Lines, ANY, ALWAYS),
     row(R::MemoryStat, ("memory", "memory.stat"), Some("memory.stat"), F::Lines, ANY, ALWAYS),
     row(R::MemoryNumaStat, ("memory", "memory.numa_stat"), Some("memory.numa_stat"), F::Lines, ANY, ALWAYS),
-    within(row(R::MemoryMin, ("memory", "memory.min"), Some("memory.min"), F::Threshold, NOT_NEGATIVE, [S::Kubepods, S::Always])),
-    within(row(R::MemoryLow, ("memory", "memory.low"), Some("memory.low"), F::Threshold, NOT_NEGATIVE, [S::Kubepods, S::Always])),
-    within(row(R::MemoryHigh, ("memory", "memory.high"), Some("memory.high"), F::Threshold, NOT_NEGATIVE, [S::Kubepods, S::Always])),
-    row(R::MemoryWmarkRatio, ("memory", "memory.wmark_ratio"), Some("memory.wmark_ratio"), F::Amount, 0..=100, [S::Kubepods, S::File]),
-    row(R::MemoryWmarkScaleFactor, ("memory", "memory.wmark_scale_factor"), Some("memory.wmark_scale_factor"), F::Amount, 1..=1000, [S::Kubepods, S::File]),
-    row(R::MemoryWmarkMinAdj, ("memory", "memory.wmark_min_adj"), Some("memory.wmark_min_adj"), F::Amount, -25..=50, [S::Kubepods, S::File]),
-    row(R::MemoryPriority, ("memory", "memory.priority"), Some("memory.priority"), F::Amount, 0..=12, [S::Kubepods, S::File]),
-    row(R::MemoryUsePriorityOom, ("memory", "memory.use_priority_oom"), Some("memory.use_priority_oom"), F::Amount, SWITCH, [S::Kubepods, S::File]),
-    row(R::MemoryOomGroup, ("memory", "memory.oom.group"), Some("memory.oom.group"), F::Amount, SWITCH, [S::Kubepods, S::File]),
+    within(row(
+        R::MemoryMin,
+        ("memory", "memory.min"),
+        Some("memory.min"),
+        F::Threshold,
+        NOT_NEGATIVE,
+        [S::Kubepods, S::Always],
+    )),
+    within(row(
+        R::MemoryLow,
+        ("memory", "memory.low"),
+        Some("memory.low"),
+        F::Threshold,
+        NOT_NEGATIVE,
+        [S::Kubepods, S::Always],
+    )),
+    within(row(
+        R::MemoryHigh,
+        ("memory", "memory.high"),
+        Some("memory.high"),
+        F::Threshold,
+        NOT_NEGATIVE,
+        [S::Kubepods, S::Always],
+    )),
+    row(
+        R::MemoryWmarkRatio,
+        ("memory", "memory.wmark_ratio"),
+        Some("memory.wmark_ratio"),
+        F::Amount,
+        0..=100,
+        [S::Kubepods, S::File],
+    ),
+    row(
+        R::MemoryWmarkScaleFactor,
+        ("memory", "memory.wmark_scale_factor"),
+        Some("memory.wmark_scale_factor"),
+        F::Amount,
+        1..=1000,
+        [S::Kubepods, S::File],
+    ),
+    row(
+        R::MemoryWmarkMinAdj,
+        ("memory", "memory.wmark_min_adj"),
+        Some("memory.wmark_min_adj"),
+        F::Amount,
+        -25..=50,
+        [S::Kubepods, S::File],
+    ),
+    row(
+        R::MemoryPriority,
+        ("memory", "memory.priority"),
+        Some("memory.priority"),
+        F::Amount,
+        0..=12,
+        [S::Kubepods, S::File],
+    ),
+    row(
+        R::MemoryUsePriorityOom,
+        ("memory", "memory.use_priority_oom"),
+        Some("memory.use_priority_oom"),
+        F::Amount,
+        SWITCH,
+        [S::Kubepods, S::File],
+    ),
+    row(
+        R::MemoryOomGroup,
+        ("memory", "memory.oom.group"),
+        Some("memory.oom.group"),
+        F::Amount,
+        SWITCH,
+        [S::Kubepods, S::File],
+    ),
     row_v2(R::PageCacheLimitEnable, "memory.pagecache_limit.enable", SWITCH),
     row_v2(R::PageCacheLimitSize, "memory.pagecache_limit.size", NOT_NEGATIVE),
     row_v2(R::PageCacheLimitSync, "memory.pagecache_limit.sync", SWITCH),
@@ -367,7 +421,7 @@ impl Row {
         match self.form {
             Form::Amount => number(text).ok_or_else(|| error("number")),
             Form::Limit | Form::Threshold => match number(text) {
-                Some(Value::Amount(amount)) if amount < 0 || amount >= UNLIMITED_FROM => Ok(Value::Unlimited),
+                Some(Value::Amount(amount)) if !(0..UNLIMITED_FROM).contains(&amount) => Ok(Value::Unlimited),
                 Some(value) => Ok(value),
                 None => Err(error("limit")),
             },
@@ -444,7 +498,12 @@ mod tests {
         for (resource, version, value, message) in [
             (R::GroupIdentity, V1, Value::Amount(3), "3 is out of the range -1 to 2 of cpu.bvt_warp_ns"),
             (R::CpuShares, V2, Value::Amount(1), "1 is out of the range 2 to 262144 of cpu.shares"),
-            (R::CpuBurst, V1, Value::Amount(100_000_001), "100000001 is out of the range 0 to 100000000 of cpu.cfs_burst_us"),
+            (
+                R::CpuBurst,
+                V1,
+                Value::Amount(100_000_001),
+                "100000001 is out of the range 0 to 100000000 of cpu.cfs_burst_us",
+            ),
             (R::Cpuset, V1, Value::Amount(1), "cpuset.cpus takes no such value: 1"),
             (R::BlkioWeight, V2, Value::Amount(1), "cgroup V2 has no blkio.cost.weight"),
             (
