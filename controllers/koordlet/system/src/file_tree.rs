@@ -27,6 +27,13 @@ pub trait FileTree {
     ///
     /// The folder is not there or cannot be read.
     fn names(&self, folder: &Path) -> io::Result<Vec<String>>;
+
+    /// The path of a file or folder with all links followed: in sysfs, where a device is on its buses.
+    ///
+    /// # Errors
+    ///
+    /// The path is not there, or a link on it leads nowhere.
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf>;
 }
 
 /// The files of this machine.
@@ -67,6 +74,10 @@ impl FileTree for HostTree {
         names.sort_unstable();
         Ok(names)
     }
+
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        std::fs::canonicalize(path)
+    }
 }
 
 impl FileTree for RecordedTree {
@@ -79,6 +90,12 @@ impl FileTree for RecordedTree {
         let mut names: Vec<_> = below.filter_map(|path| Some(path.iter().next()?.to_str()?.to_owned())).collect();
         names.dedup();
         if names.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(names) }
+    }
+
+    /// A recorded machine has no links: every path is its own.
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        let is_there = self.0.contains_key(path) || self.names(path).is_ok();
+        if is_there { Ok(path.to_owned()) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 }
 
@@ -139,6 +156,8 @@ mod tests {
             [("/a/cpu10/x", "1"), ("/a/cpu2/x", " 2\n"), ("/a/cpufreq/x", "3"), ("/b", "4")].into_iter().collect();
         assert_eq!(tree.names(Path::new("/a")).unwrap(), ["cpu10", "cpu2", "cpufreq"]);
         assert_eq!(tree.names(Path::new("/c")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(tree.resolve(Path::new("/a/cpu2")).unwrap(), Path::new("/a/cpu2"));
+        assert_eq!(tree.resolve(Path::new("/c")).unwrap_err().kind(), io::ErrorKind::NotFound);
         let mut reader = Reader::new(&tree);
         let cpus = reader.numbered(Path::new("/a"), "cpu");
         assert_eq!(cpus, [(2, "/a/cpu2".into()), (10, "/a/cpu10".into())]);
@@ -159,5 +178,9 @@ mod tests {
         assert_eq!(HostTree.names(folder.path()).unwrap(), ["a", "b"]);
         assert_eq!(HostTree.read(&folder.path().join("b")).unwrap(), b"1");
         assert_eq!(HostTree.names(&folder.path().join("c")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        std::os::unix::fs::symlink("a/../b", folder.path().join("link")).unwrap();
+        let resolved = HostTree.resolve(&folder.path().join("link")).unwrap();
+        assert_eq!(resolved, folder.path().canonicalize().unwrap().join("b"));
+        assert!(HostTree.resolve(&folder.path().join("c")).is_err());
     }
 }
