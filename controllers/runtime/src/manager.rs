@@ -94,6 +94,8 @@ pub struct Manager {
     replica_tasks: Vec<OwnTask>,
     /// What is served beside the metrics.
     routes: Router,
+    /// What `/metrics` shows.
+    metrics_page: &'static [Audience],
 }
 
 /// What a program runs beside its controllers: what the function returns that adds them. `()` is nothing.
@@ -169,6 +171,7 @@ impl Manager {
             leader_tasks: Vec::new(),
             replica_tasks: Vec::new(),
             routes: Router::new(),
+            metrics_page: &[Audience::Runtime],
         }
     }
 
@@ -212,9 +215,14 @@ impl Manager {
         self.routes = std::mem::take(&mut self.routes).merge(routes);
     }
 
+    /// Shows the metrics of all audiences at `/metrics`, as agents do that have one page for scrapers.
+    pub fn show_all_metrics_at_once(&mut self) {
+        self.metrics_page = &ALL_AUDIENCES;
+    }
+
     /// Metrics, health and what [`Manager::serve_also`] was given, to be served somewhere else, too.
     pub fn endpoints(&self) -> Router {
-        metrics_router(&self.core).merge(self.health.router()).merge(self.routes.clone())
+        metrics_router(&self.core, self.metrics_page).merge(self.health.router()).merge(self.routes.clone())
     }
 
     /// The way to the API server, for parts of a program that are no controllers.
@@ -258,7 +266,7 @@ impl Manager {
         let stop = stop.child_token();
         let mut tasks = JoinSet::new();
         self.spawn_watches(&mut tasks, &stop);
-        let mut metrics_router = metrics_router(&self.core).merge(self.routes);
+        let mut metrics_router = metrics_router(&self.core, self.metrics_page).merge(self.routes);
         if is_shared {
             metrics_router = metrics_router.merge(self.health.router());
         }
@@ -532,7 +540,9 @@ async fn execute(
     Some(execution)
 }
 
-fn metrics_router(core: &Arc<Core>) -> Router {
+const ALL_AUDIENCES: [Audience; 3] = [Audience::Runtime, Audience::Internal, Audience::External];
+
+fn metrics_router(core: &Arc<Core>, metrics_page: &'static [Audience]) -> Router {
     let page = |audiences: &'static [Audience]| {
         let core = Arc::clone(core);
         get(async move || {
@@ -541,11 +551,11 @@ fn metrics_router(core: &Arc<Core>) -> Router {
         })
     };
     Router::new()
-        .route("/metrics", page(&[Audience::Runtime]))
+        .route("/metrics", page(metrics_page))
         .route("/internal-metrics", page(&[Audience::Internal]))
         .route("/external-metrics", page(&[Audience::External]))
         .route("/metrics/slis", page(&[Audience::Slis]))
-        .route("/all-metrics", page(&[Audience::Runtime, Audience::Internal, Audience::External]))
+        .route("/all-metrics", page(&ALL_AUDIENCES))
 }
 
 fn listen(at: Option<ListenAddress>, purpose: &'static str) -> Result<Option<TcpListener>, RunError> {

@@ -1,1 +1,24 @@
-//! koord-koordlet-runtime
+//! The node agent: [`Agent`] decides, reads and writes the files of the node, and asks the outside; what is around it in this crate is that outside.
+//!
+//! Read first: [`Agent`], [`Input`] and [`Effect`].
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod agent;
+pub mod capability;
+mod exchange;
+mod host;
+mod kubelet;
+mod kubelet_client;
+mod objects;
+mod settings;
+mod shell;
+
+pub use agent::{Agent, Now};
+pub use exchange::{Effect, Input, KubeletPath, Object};
+pub use host::{DriverSource, Host, cgroup_version};
+pub use kubelet_client::KubeletClient;
+pub use objects::{
+    ClaimObject, ClaimVolumes, DeviceObject, Identity, Kept, MetricObject, SloObject, TopologyObject,
+};
+pub use settings::{EvictionSettings, Features, Intervals, KubeletSettings, PredictionSettings, Settings};
+pub use shell::{COMPONENT, Feed, Worker, install};

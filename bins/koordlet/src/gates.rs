@@ -1,0 +1,47 @@
+//! The feature gates of koordlet.
+
+use koord_program::gates::Gate;
+
+/// Every gate that `--feature-gates` takes, those of the runtime hooks among them.
+pub const GATES: &[Gate] = &[
+    Gate::alpha("AuditEvents"),
+    Gate::alpha("AuditEventsHTTPHandler"),
+    Gate::beta("BECPUSuppress", true),
+    Gate::alpha("BECPUManager"),
+    Gate::alpha("BECPUEvict"),
+    Gate::alpha("CPUEvict"),
+    Gate::alpha("CPUAllocatableEvict"),
+    Gate::alpha("BEMemoryEvict"),
+    Gate::alpha("MemoryEvict"),
+    Gate::alpha("MemoryAllocatableEvict"),
+    Gate::beta("CPUBurst", true),
+    Gate::alpha("SystemConfig"),
+    Gate::beta("RdtResctrl", true),
+    Gate::alpha("CgroupReconcile"),
+    Gate::beta("NodeTopologyReport", true),
+    Gate::alpha("Accelerators"),
+    Gate::alpha("RDMADevices"),
+    Gate::alpha("CPICollector"),
+    Gate::alpha("Libpfm4").without_effect("counters of the processor are read without libpfm"),
+    Gate::alpha("PSICollector"),
+    Gate::alpha("BlkIOReconcile"),
+    Gate::alpha("ColdPageCollector"),
+    Gate::alpha("HugePageReport"),
+    Gate::alpha("PodResourcesProxy"),
+    Gate::alpha("ResctrlCollector"),
+    Gate::alpha("HamiCoreVGPUMonitor"),
+    Gate::alpha("PerCPUMetric"),
+    Gate::alpha("NodeMetricPromMetrics"),
+    // Runtime hooks.
+    Gate::beta("GroupIdentity", true),
+    Gate::beta("CPUSetAllocator", true),
+    Gate::beta("BatchResource", true),
+    Gate::alpha("GPUEnvInject"),
+    Gate::alpha("RDMADeviceInject"),
+    Gate::alpha("CPUNormalization"),
+    Gate::alpha("CoreSched"),
+    Gate::alpha("TerwayQoS"),
+    Gate::alpha("TCNetworkQoS"),
+    Gate::alpha("Resctrl"),
+    Gate::alpha("OOMScoreAdj"),
+];

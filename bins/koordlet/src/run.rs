@@ -1,0 +1,88 @@
+//! Wires koordlet and runs it.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use koord_koordlet_runtime::{Agent, Feed, Host, KubeletClient, Settings, Worker, cgroup_version, install};
+use koord_koordlet_system::{KernelWriter, ObservingWriter, Version, Writer};
+use koord_program::{
+    ControllerSettings, Dependencies, Program,
+    component::{api_server, warn_of_flags},
+};
+use koord_runtime::metrics::Exposition;
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::{identity::BUILD, options::Checked};
+
+/// Runs the agent of these options until `stop`.
+///
+/// # Errors
+///
+/// The API server's address or credentials cannot be used, or a port cannot be had. What the node lacks is no error.
+pub async fn run(checked: Checked, stop: CancellationToken) -> Result<()> {
+    if let Some(line) = checked.options.version.line(&BUILD) {
+        println!("{line}");
+        return Ok(());
+    }
+    warn_of_flags(&checked.options.without_effect, &[]);
+    checked.gates.warn_without_effect();
+    let kubeconfig = checked.options.kubeconfig.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
+    let config = api_server(None, &kubeconfig).await?;
+    let dependencies = Dependencies::connected_by(config.clone())?;
+    let settings = checked.settings();
+    let kubelet = KubeletClient::new(settings.kubelet.clone(), config);
+    let program = ControllerSettings {
+        kubeconfig: None,
+        namespaces: Vec::new(),
+        metrics: checked.address,
+        health: checked.address,
+        traces: None,
+        lease_namespace: None,
+        requests_per_second: checked.options.kube_api_qps as f32,
+        requests_burst: checked.options.kube_api_burst,
+        gates: checked.gates,
+    };
+    let exposition = checked.options.metrics.with_manifest(checked.exposition);
+    run_with(settings, program, exposition, kubelet, dependencies, stop).await
+}
+
+/// Runs an agent with given dependencies until `stop`.
+///
+/// # Errors
+///
+/// A port cannot be had.
+pub async fn run_with(
+    settings: Settings,
+    program: ControllerSettings,
+    exposition: Exposition,
+    kubelet: KubeletClient,
+    dependencies: Dependencies,
+    stop: CancellationToken,
+) -> Result<()> {
+    let version = cgroup_version(&settings.roots.cgroup).unwrap_or_else(|error| {
+        let folder = settings.roots.cgroup.display();
+        tracing::error!("{folder} cannot be looked at: {error}; mount the node's cgroups there or set --cgroup-root-dir. Nothing is measured and enforced until then");
+        Version::V1
+    });
+    let host = Host::discover(&settings.roots, version);
+    tracing::info!(
+        version = ?host.layout.version,
+        driver = ?host.layout.driver,
+        found_by = ?host.driver_source,
+        cpus = host.machine.topology.cpus().len(),
+        "the node"
+    );
+    let mut program = Program::new(BUILD, program, dependencies, &stop)?;
+    let core = program.core();
+    core.metrics().show(exposition)?;
+    let feed = Feed::of(core, &settings.node_name, settings.features.has("BlkIOReconcile"));
+    let writer: Box<dyn Writer> =
+        if settings.only_observes { Box::new(ObservingWriter) } else { Box::new(KernelWriter) };
+    let agent = Arc::new(Mutex::new(Agent::new(settings, host, writer)));
+    let worker = Worker::new(agent, feed, kubelet, core);
+    let mut manager = program.manager_led_by(|_| None);
+    manager.show_all_metrics_at_once();
+    install(worker, &mut manager);
+    Ok(manager.run(stop).await?)
+}

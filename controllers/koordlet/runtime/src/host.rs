@@ -1,0 +1,76 @@
+//! The node on which the agent runs: which cgroups it has, and its CPUs.
+
+use std::{io, path::Path};
+
+use koord_koordlet_system::{
+    Driver, HostTree, KubeletProcess, Layout, Machine, NumaGap, NumaNodes, Roots, Version, configured_cgroup_driver, read,
+};
+
+/// What of the node does not change while the agent runs.
+#[derive(Debug)]
+pub struct Host {
+    pub layout: Layout,
+    /// How the driver of cgroups was found.
+    pub driver_source: DriverSource,
+    pub machine: Machine,
+}
+
+/// How the driver of cgroups was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DriverSource {
+    /// The folder of all pods has the name that this driver gives it.
+    Folder,
+    /// The command line of the kubelet, or its configuration file.
+    Kubelet,
+    /// Nothing says it.
+    Assumed,
+}
+
+/// Which version of cgroups is mounted at a folder.
+pub fn cgroup_version(root: &Path) -> io::Result<Version> {
+    const CGROUP2_SUPER_MAGIC: i64 = 0x6367_7270;
+    let file_system = rustix::fs::statfs(root)?;
+    #[allow(clippy::useless_conversion, reason = "its width depends on the architecture")]
+    let magic = i64::try_from(file_system.f_type).unwrap_or_default();
+    Ok(if magic == CGROUP2_SUPER_MAGIC { Version::V2 } else { Version::V1 })
+}
+
+impl Host {
+    /// Looks at a node whose cgroups have this version.
+    pub fn discover(roots: &Roots, version: Version) -> Self {
+        let (driver, driver_source) = driver(roots, version);
+        Self {
+            layout: Layout { version, driver },
+            driver_source,
+            machine: Machine::discover(&HostTree, roots),
+        }
+    }
+
+    /// The NUMA nodes as they are now: their memory and huge pages change.
+    ///
+    /// # Errors
+    ///
+    /// A number is missing among them.
+    pub fn numa(roots: &Roots) -> Result<NumaNodes, NumaGap> {
+        NumaNodes::discover(&HostTree, roots)
+    }
+}
+
+/// Who names the folders of pods. Where the kubelet has not made one yet, its process is looked at.
+fn driver(roots: &Roots, version: Version) -> (Driver, DriverSource) {
+    let root = if version == Version::V1 { roots.cgroup.join("cpu") } else { roots.cgroup.clone() };
+    for driver in [Driver::Systemd, Driver::Cgroupfs] {
+        if root.join(Layout { version, driver }.kubepods().as_str()).is_dir() {
+            return (driver, DriverSource::Folder);
+        }
+    }
+    let kubelet = KubeletProcess::find(&HostTree, &roots.proc);
+    let configured = |kubelet: &KubeletProcess| {
+        let file = kubelet.configuration_file()?;
+        configured_cgroup_driver(&read(Path::new(file)).ok()?)
+    };
+    match kubelet.and_then(|kubelet| kubelet.cgroup_driver().or_else(|| configured(&kubelet))) {
+        Some(driver) => (driver, DriverSource::Kubelet),
+        None => (Driver::Systemd, DriverSource::Assumed),
+    }
+}

@@ -1,0 +1,106 @@
+//! How an agent runs: what its flags say.
+
+use std::{collections::BTreeSet, path::PathBuf, time::Duration};
+
+use koord_koordlet_system::Roots;
+
+/// How an agent runs.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The node that the agent runs on.
+    pub node_name: String,
+    pub roots: Roots,
+    /// The features that are on.
+    pub features: Features,
+    pub intervals: Intervals,
+    pub kubelet: KubeletSettings,
+    /// Whether nothing is written into the files of the node, and nobody is evicted.
+    pub only_observes: bool,
+    /// Whether NodeMetrics are reported.
+    pub reports_node_metric: bool,
+    pub prediction: PredictionSettings,
+    pub eviction: EvictionSettings,
+    /// Where device files of vendors are.
+    pub xpu_device_infos: PathBuf,
+}
+
+/// Features by the names of their gates.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Features(BTreeSet<&'static str>);
+
+/// How often things are done.
+#[derive(Clone, Copy, Debug)]
+pub struct Intervals {
+    /// Counters of the node and its pods are read.
+    pub collect: Duration,
+    /// Samples older than this are not combined with others.
+    pub outdated: Duration,
+    pub node_info: Duration,
+    pub pressure: Duration,
+    pub cpi: Duration,
+    pub cpi_window: Duration,
+    pub cold_pages: Duration,
+    pub resctrl: Duration,
+    /// Strategies that only follow objects.
+    pub reconcile: Duration,
+    pub cpu_suppress: Duration,
+    pub cpu_evict: Duration,
+    pub memory_evict: Duration,
+    /// Hooks are applied to pods that run.
+    pub hooks: Duration,
+    /// Files are compared with what they shall say.
+    pub verify: Duration,
+    /// The NodeResourceTopology is computed; `None` for never.
+    pub topology: Option<Duration>,
+}
+
+/// How the kubelet is asked.
+#[derive(Clone, Debug)]
+pub struct KubeletSettings {
+    /// How often its pods are read; `None` for never.
+    pub sync: Option<Duration>,
+    pub timeout: Duration,
+    /// Plain HTTP at the read-only port, without credentials.
+    pub is_insecure: bool,
+    pub read_only_port: u16,
+    /// The type of the node's address at which it is asked.
+    pub address_type: String,
+    /// Whether its configuration is asked for.
+    pub asks_configuration: bool,
+}
+
+/// How peaks are predicted.
+#[derive(Clone, Debug)]
+pub struct PredictionSettings {
+    pub checkpoints: PathBuf,
+    /// Pods younger than this are taken to use what they request.
+    pub cold_start: Duration,
+    /// What is added to a predicted peak.
+    pub safety_margin_percent: i64,
+    pub memory_half_life: Duration,
+    pub cpu_half_life: Duration,
+    pub training: Duration,
+    pub expiration: Duration,
+    pub checkpoint_interval: Duration,
+    pub checkpoints_per_step: usize,
+}
+
+/// How pods are evicted.
+#[derive(Clone, Copy, Debug)]
+pub struct EvictionSettings {
+    pub cpu_cool_time: Duration,
+    pub memory_cool_time: Duration,
+    /// Pods are evicted through the API server, and their containers are never stopped directly.
+    pub only_by_api: bool,
+}
+
+impl Features {
+    pub fn new(on: impl IntoIterator<Item = &'static str>) -> Self {
+        Self(on.into_iter().collect())
+    }
+
+    /// Whether the feature of this gate is on.
+    pub fn has(&self, gate: &str) -> bool {
+        self.0.contains(gate)
+    }
+}
