@@ -74,11 +74,15 @@ make_groups() {
 
 # Under v2 a group with controllers for its children has no processes itself: the programs of the node are in a child.
 divide_group() {
-    local process controller group=/sys/fs/cgroup/$name
+    local found process controller group=/sys/fs/cgroup/$name
     mkdir -p "$group/programs"
-    while read -r process; do
-        echo "$process" >"$group/programs/cgroup.procs"
-    done <"$group/cgroup.procs"
+    # until no process has started another one in between
+    while found=$(cat "$group/cgroup.procs") && [ -n "$found" ]; do
+        for process in $found; do
+            # it may have ended
+            echo "$process" 2>/dev/null >"$group/programs/cgroup.procs" || true
+        done
+    done
     for controller in $(cat "$group/cgroup.controllers"); do
         echo "+$controller" >"$group/cgroup.subtree_control"
     done
@@ -142,6 +146,11 @@ in_node() {
         export PATH=$state/bin:$PATH KUBECONFIG=$state/config/kubeconfig CONTAINERD_NAMESPACE=k8s.io HOME=$state/home
         exec nsenter --target "$(cat "$state/init")" --mount --net --pid --cgroup --uts --ipc --wd="$PWD" -- "$@"
     )
+}
+
+# ask COMMAND...: as in_node, with a limit in time for what answers at once.
+ask() {
+    in_node timeout $((15 * ${NODE_PATIENCE:-1})) "$@"
 }
 
 # start PROGRAM COMMAND...: starts one of the node's programs, whose output goes to its log. The command is kept for `restart`.
