@@ -419,6 +419,8 @@ impl Checked {
                 verify: seconds(options.resource_force_update_seconds),
                 topology: Some(options.node_topology_sync_interval).filter(|interval| !interval.is_zero()),
             },
+            samples_page_cache: options.enable_pagecache_collector,
+            samples_resctrl: options.enable_resctrl_collector,
             kubelet: KubeletSettings {
                 sync: Some(options.kubelet_sync_interval).filter(|interval| !interval.is_zero()),
                 timeout: options.kubelet_sync_timeout,

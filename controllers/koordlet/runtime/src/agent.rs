@@ -2,9 +2,10 @@
 //!
 //! It has no client, no tasks and no clock. The program runs it beside real watches, and a test beside a fixture tree in virtual time.
 
+mod sampling;
 mod topology;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use koord_core::clock::Moment;
@@ -12,13 +13,16 @@ use koord_koordlet_framework::{Node, NodeTopology, Pod};
 use koord_koordlet_resolver::{MountedFiles, Outcome, Resolver, Written};
 use koord_koordlet_system::{Cgroups, Writer};
 
-use self::topology::Topology;
+use self::{
+    sampling::{Sampling, Slo},
+    topology::Topology,
+};
 use crate::{
     capability::Capabilities,
     exchange::{Effect, Input, Object},
     host::Host,
     kubelet::Kubelet,
-    objects::{ClaimVolumes, DeviceObject, MetricObject, SloObject},
+    objects::{ClaimVolumes, DeviceObject, MetricObject},
     settings::Settings,
 };
 
@@ -30,14 +34,13 @@ pub struct Agent {
     capabilities: Capabilities,
     kubelet: Kubelet,
     node: Option<Arc<Node>>,
-    slo: Option<Arc<SloObject>>,
+    slo: Slo,
     metric: Option<Arc<MetricObject>>,
     device: Option<Arc<DeviceObject>>,
     claims: ClaimVolumes,
     topology: Topology,
     resolver: Resolver,
-    /// When what is done at each interval of collection is done next.
-    collect_next: Option<Moment>,
+    sampling: Sampling,
     effects: Vec<Effect>,
     written: Vec<Written>,
     id_last: u64,
@@ -59,13 +62,13 @@ impl Agent {
             capabilities: Capabilities::default(),
             kubelet: Kubelet::new(settings.kubelet.clone()),
             node: None,
-            slo: None,
+            slo: Slo::default(),
             metric: None,
             device: None,
             claims: ClaimVolumes::new(),
             topology: Topology::default(),
             resolver: Resolver::new(settings.intervals.verify),
-            collect_next: None,
+            sampling: Sampling::new(&settings, &host),
             effects: Vec::new(),
             written: Vec::new(),
             id_last: 0,
@@ -99,7 +102,7 @@ impl Agent {
                 self.topology.is_stale = true;
             }
             Object::Metric(metric) => self.metric = metric,
-            Object::Slo(slo) => self.slo = slo,
+            Object::Slo(slo) => self.take_slo(slo.as_deref()),
             Object::Topology(live) => self.topology.live = live,
             Object::Device(device) => self.device = device,
             Object::Claim(claim) => {
@@ -111,6 +114,7 @@ impl Agent {
     fn pods_changed(&mut self) {
         self.topology.is_stale = true;
         self.resolver.look_for_gone();
+        self.sampling.collectors.set_pods(&self.kubelet.pods);
     }
 
     fn answered(&mut self, id: u64, result: &Result<(u16, String), String>, now: Now) {
@@ -126,20 +130,18 @@ impl Agent {
     pub fn due(&self) -> Moment {
         let kubelet = self.node.as_ref().and_then(|_| self.kubelet.due());
         let topology = self.node.as_ref().and_then(|_| self.topology.due(&self.settings));
-        let collect = Some(self.collect_next.unwrap_or_default());
-        [kubelet, topology, collect].into_iter().flatten().min().unwrap_or_default()
+        let sampling = Some(self.sampling.due());
+        [kubelet, topology, sampling].into_iter().flatten().min().unwrap_or_default()
     }
 
-    /// Does all that is due, files included.
-    pub fn run(&mut self, now: Now) -> Vec<Effect> {
+    /// Does all that is due, files included. `time` shows the moment at which it is called: samples carry the time at which they were taken.
+    pub fn run(&mut self, now: Now, time: &dyn Fn() -> Moment) -> Vec<Effect> {
         if self.node.is_some() {
             let requests = self.kubelet.requests(now.moment);
             self.effects.extend(requests.into_iter().map(Effect::AskKubelet));
             self.report_topology(now);
         }
-        if self.collect_next.is_none_or(|next| next <= now.moment) {
-            self.collect_next = Some(now.moment + self.settings.intervals.collect.max(COLLECT_MIN));
-        }
+        self.sample(now.moment, time);
         let outcome = self.resolver.pass(now.moment, &mut self.files);
         self.resolved(outcome);
         std::mem::take(&mut self.effects)
@@ -177,6 +179,3 @@ impl Agent {
         self.id_last
     }
 }
-
-/// Counters are not read more often than this.
-const COLLECT_MIN: Duration = Duration::from_millis(100);

@@ -4,6 +4,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod agent;
+pub mod audit;
 pub mod capability;
 mod exchange;
 mod host;

@@ -13,6 +13,10 @@ pub struct Settings {
     /// The features that are on.
     pub features: Features,
     pub intervals: Intervals,
+    /// Whether memory with the page cache is sampled, too.
+    pub samples_page_cache: bool,
+    /// Whether caches and bandwidth of resctrl groups are sampled.
+    pub samples_resctrl: bool,
     pub kubelet: KubeletSettings,
     /// Whether nothing is written into the files of the node, and nobody is evicted.
     pub only_observes: bool,

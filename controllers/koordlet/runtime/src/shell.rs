@@ -145,7 +145,8 @@ impl Worker {
                 self.take([Input::Listed], &mut node);
             }
             let started = Instant::now();
-            let effects = self.agent.lock().run(self.outside.now());
+            let clock = Arc::clone(&self.outside.clock);
+            let effects = self.agent.lock().run(self.outside.now(), &|| clock.moment());
             if started.elapsed() > Duration::from_millis(500) {
                 tracing::warn!(milliseconds = started.elapsed().as_millis(), "a round of the agent took long");
             }

@@ -1,0 +1,134 @@
+//! The samples of the node, and the NodeSLO by which host applications are known.
+
+use std::time::Duration;
+
+use koord_core::clock::Moment;
+use koord_koordlet_framework::{NodeSlo, NodeSloReader};
+use koord_koordlet_metrics::{
+    Retention, Store,
+    collect::{Activity, CollectorSettings, Collectors, ContainerSampling},
+};
+use koord_koordlet_system::KernelUnits;
+
+use super::Agent;
+use crate::{
+    capability::State,
+    host::Host,
+    objects::SloObject,
+    settings::{Features, Intervals, Settings},
+};
+
+/// The samples, and what takes them.
+#[derive(Debug)]
+pub(super) struct Sampling {
+    pub(super) store: Store,
+    pub(super) collectors: Collectors,
+    /// When samples are taken next.
+    pub(super) next: Option<Moment>,
+}
+
+/// The strategies of the node.
+#[derive(Debug, Default)]
+pub(super) struct Slo {
+    reader: NodeSloReader,
+    /// `None` before there was an object.
+    pub(super) merged: Option<NodeSlo>,
+    /// Counts changes.
+    pub(super) generation: u64,
+}
+
+/// Samples are not taken more often than this.
+pub(super) const INTERVAL_MIN: Duration = Duration::from_millis(100);
+pub(super) const SLO_FEATURE: &str = "NodeSLO";
+
+fn collector_settings(features: &Features, intervals: &Intervals, settings: &Settings) -> CollectorSettings {
+    let units = KernelUnits::of_this_kernel();
+    let when = |is_on: bool, interval: Duration| is_on.then_some(interval);
+    let needs_containers = features.has("CPICollector") || features.has("PSICollector");
+    CollectorSettings {
+        ticks_per_second: u32::try_from(units.ticks_per_second).unwrap_or(100),
+        page_bytes: units.page_bytes,
+        system_outdated: intervals.outdated,
+        with_page_cache: settings.samples_page_cache,
+        containers: if needs_containers { ContainerSampling::All } else { ContainerSampling::Bursting },
+        cold_page_interval: when(features.has("ColdPageCollector"), intervals.cold_pages),
+        pressure_interval: when(features.has("PSICollector"), intervals.pressure),
+        resctrl_interval: when(features.has("ResctrlCollector") && settings.samples_resctrl, intervals.resctrl),
+        cycles_interval: when(features.has("CPICollector"), intervals.cpi),
+        cycles_window: intervals.cpi_window,
+        ..CollectorSettings::default()
+    }
+}
+
+impl Sampling {
+    pub(super) fn new(settings: &Settings, host: &Host) -> Self {
+        let collected = collector_settings(&settings.features, &settings.intervals, settings);
+        let mut collectors = Collectors::new(&settings.roots, host.layout, collected);
+        let topology = &host.machine.topology;
+        collectors.set_machine(topology.cpus(), topology.nodes());
+        Self { store: Store::new(Retention::default()), collectors, next: None }
+    }
+
+    /// When samples are taken next.
+    pub(super) fn due(&self) -> Moment {
+        self.next.unwrap_or_default()
+    }
+
+    /// Keeps samples as long as they are aggregated.
+    pub(super) fn retain(&mut self, longest: Duration, of_pods: Duration) {
+        let default = Retention::default();
+        self.store.retain(Retention { node: longest.max(of_pods), pods: of_pods, containers: default.containers });
+    }
+}
+
+impl Slo {
+    /// Takes the object; without one the last one counts.
+    pub(super) fn take(&mut self, object: Option<&SloObject>) -> Vec<String> {
+        let Some(object) = object else { return Vec::new() };
+        let (merged, errors) = self.reader.read(&object.spec);
+        if self.merged.as_ref() != Some(&merged) {
+            self.generation += 1;
+            self.merged = Some(merged);
+        }
+        errors.iter().map(ToString::to_string).collect()
+    }
+}
+
+impl Agent {
+    /// Takes samples when they are due.
+    pub(super) fn sample(&mut self, moment: Moment, time: &dyn Fn() -> Moment) -> bool {
+        let sampling = &mut self.sampling;
+        if sampling.next.is_some_and(|next| next > moment) {
+            return false;
+        }
+        let interval = self.settings.intervals.collect.max(INTERVAL_MIN);
+        // Rounds keep their rhythm, unless one was missed.
+        let next = sampling.next.map_or(moment, |next| next) + interval;
+        sampling.next = Some(if next <= moment { moment + interval } else { next });
+        sampling.collectors.collect(time, None, &mut sampling.store);
+        for (collector, activity) in sampling.collectors.activities(moment) {
+            let state = match activity {
+                Activity::Off => State::Off,
+                Activity::Active => State::Active,
+                Activity::Degraded { reason, remedy } => {
+                    State::Degraded { reason: reason.to_string(), remedy: remedy.to_owned() }
+                }
+            };
+            self.capabilities.set(collector, state);
+        }
+        true
+    }
+
+    /// Takes the NodeSLO of the node.
+    pub(super) fn take_slo(&mut self, object: Option<&SloObject>) {
+        let errors = self.slo.take(object);
+        if errors.is_empty() {
+            self.capabilities.active(SLO_FEATURE);
+        } else {
+            let remedy = "correct slo-controller-config, from which koord-manager makes the NodeSLO";
+            self.capabilities.degraded(SLO_FEATURE, errors.join("; "), remedy);
+        }
+        let applications = self.slo.merged.as_ref().map(|slo| slo.host_applications.as_slice());
+        self.sampling.collectors.set_applications(applications);
+    }
+}
