@@ -77,6 +77,8 @@ pub struct Response {
     pub effects: Vec<Effect>,
     /// Settings that are not used.
     pub refused: Vec<Refused>,
+    /// The hooks that ran, and whether each succeeded.
+    pub ran: Vec<(Hook, bool)>,
     /// The first hook that failed, when hooks that fail are errors. Later hooks did not run.
     pub error: Option<HookError>,
 }

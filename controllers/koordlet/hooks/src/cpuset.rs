@@ -35,18 +35,10 @@ pub(crate) struct CpusetRule {
 impl CpusetRule {
     /// The CPUs of a pod's containers and sandbox. `None` leaves them as they are.
     pub(crate) fn cpus(&self, pod: &PodView<'_>, refused: &mut Vec<Refused>) -> Option<Wanted<Cpus>> {
-        let status = pod.resource_status(refused).ok()?;
+        let (status, cpus) = pod.resource_status(refused).ok()?;
         if !status.cpuset.is_empty() {
-            return match status.cpus() {
-                Ok(cpus) => {
-                    let formula = format!("cpuset {} of the scheduler", status.cpuset);
-                    Some(Wanted::new(Cpus { text: status.cpuset, cpus }, RESOURCE_STATUS.name(), formula))
-                }
-                Err(error) => {
-                    refused.push(pod.refusal(RESOURCE_STATUS.name(), error.to_string()));
-                    None
-                }
-            };
+            let formula = format!("cpuset {} of the scheduler", status.cpuset);
+            return Some(Wanted::new(Cpus { text: status.cpuset, cpus }, RESOURCE_STATUS.name(), formula));
         }
         self.pool_cpus(pod, &status)
     }
@@ -89,11 +81,10 @@ impl CpusetRule {
         if !self.lifts_quota {
             return None;
         }
-        let status = pod.resource_status(refused).ok()?;
         // CPUs that cannot be read are not set, so that the quota must stay.
-        let is_pinned = !status.cpuset.is_empty() && status.cpus().is_ok();
+        let (status, _) = pod.resource_status(refused).ok()?;
         let formula = || format!("no quota: the pod has the CPUs {}", status.cpuset);
-        is_pinned.then(|| Wanted::new(Value::Unlimited, RESOURCE_STATUS.name(), formula()))
+        (!status.cpuset.is_empty()).then(|| Wanted::new(Value::Unlimited, RESOURCE_STATUS.name(), formula()))
     }
 
     /// The CPUs of a host application: only those of class LS have some.

@@ -2,6 +2,7 @@
 
 use koord_koordlet_framework::Pod;
 use koord_koordlet_system::{CgroupPath, QosFolder};
+use koord_scheduling::CpuSet;
 use koord_types::{
     numa::{RESOURCE_STATUS, ResourceStatus},
     protocol::{Key, Labels, Text},
@@ -64,10 +65,14 @@ impl<'a> PodView<'a> {
                 if !refused.contains(&refusal) {
                     refused.push(refusal);
                 }
-                let last = self.last_good.and_then(|annotations| key.get(annotations).ok().flatten());
-                last.map(Some).ok_or(Malformed)
+                self.last_good(key).map(Some).ok_or(Malformed)
             }
         }
+    }
+
+    /// The last value of an annotation that could be read.
+    pub(crate) fn last_good<T: Text>(&self, key: &Key<T>) -> Option<T> {
+        self.last_good.and_then(|annotations| key.get(annotations).ok().flatten())
     }
 
     pub(crate) fn refusal(&self, key: &'static str, reason: impl Into<std::sync::Arc<str>>) -> Refused {
@@ -75,9 +80,21 @@ impl<'a> PodView<'a> {
         Refused { subject, key, reason: reason.into() }
     }
 
-    /// The CPUs and NUMA nodes that the scheduler gave the pod; default where it gave none.
-    pub(crate) fn resource_status(&self, refused: &mut Vec<Refused>) -> Result<ResourceStatus, Malformed> {
-        Ok(self.read(&RESOURCE_STATUS, refused)?.unwrap_or_default())
+    /// The CPUs and NUMA nodes that the scheduler gave the pod, and the CPUs as a set; defaults where it gave none.
+    pub(crate) fn resource_status(&self, refused: &mut Vec<Refused>) -> Result<(ResourceStatus, CpuSet), Malformed> {
+        let status = self.read(&RESOURCE_STATUS, refused)?.unwrap_or_default();
+        match status.cpus() {
+            Ok(cpus) => Ok((status, cpus)),
+            Err(error) => {
+                let refusal = self.refusal(RESOURCE_STATUS.name(), error.to_string());
+                if !refused.contains(&refusal) {
+                    refused.push(refusal);
+                }
+                let last = self.last_good(&RESOURCE_STATUS).ok_or(Malformed)?;
+                let cpus = last.cpus().map_err(|_| Malformed)?;
+                Ok((last, cpus))
+            }
+        }
     }
 
     /// The class for which CPUs are set: the one of the label; a pod without one that has CPUs of its own counts as LSR.

@@ -169,4 +169,16 @@ mod tests {
             assert_eq!(injected(&annotation), Err(expected));
         }
     }
+
+    #[test]
+    fn devices_of_the_machine_are_looked_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let verbs = folder.path().join("bus/pci/devices/0000:5e:00.2/infiniband_verbs");
+        std::fs::create_dir_all(verbs.join("uverbs3")).unwrap();
+        std::fs::create_dir_all(verbs.join("uverbs2")).unwrap();
+        let devices = HostDevices { sys: folder.path().to_owned() };
+        assert_eq!(devices.verbs_device("0000:5e:00.2").as_deref(), Some("uverbs2"));
+        assert_eq!(devices.verbs_device("0000:5e:00.3"), None);
+        assert_eq!((devices.numbers("/dev/null"), devices.numbers("/dev/none")), (Some((1, 3)), None));
+    }
 }

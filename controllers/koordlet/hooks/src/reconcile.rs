@@ -7,7 +7,7 @@ use std::{
 
 use koord_koordlet_framework::{Constraint, Constraints, Pod};
 use koord_koordlet_system::{CgroupPath, Kernel, Resource, Value, parse_ids};
-use koord_types::pod_annotations::{OOM_SCORE_ADJ, OOM_SCORE_ADJ_SPEC, RESCTRL};
+use koord_types::pod_annotations::{NETWORK_QOS, OOM_SCORE_ADJ, OOM_SCORE_ADJ_SPEC, RESCTRL};
 
 use crate::{
     core_sched::{CookieBook, CookieChange, Member},
@@ -121,20 +121,18 @@ impl Reconciler {
             let kept = before.remove(&pod.uid);
             let is_same = kept.as_ref().is_some_and(|kept| Arc::ptr_eq(&kept.pod, pod));
             changes.lists |= !is_same;
-            if let Some(kept) = kept {
-                if is_same && !is_new_rules && kept.found.is_settled {
-                    self.pods.insert(Arc::clone(&pod.uid), kept);
-                    continue;
+            let kept = match kept {
+                Some(kept) if is_same && !is_new_rules && kept.found.is_settled => kept,
+                kept => {
+                    let last_good = kept.as_ref().and_then(|kept| kept.good.clone());
+                    let found = pod_constraints(pod, last_good.as_deref(), rules, kernel);
+                    changes.constraints |= kept.is_none_or(|kept| kept.found.constraints != found.constraints);
+                    let is_good = found.refused.is_empty() && is_readable(pod);
+                    let good = if is_good { Some(Arc::clone(pod)) } else { last_good };
+                    KeptPod { pod: Arc::clone(pod), good, found }
                 }
-                let found = pod_constraints(pod, kept.good.as_deref(), rules, kernel);
-                changes.constraints |= found.constraints != kept.found.constraints;
-                let good = if found.refused.is_empty() { Some(Arc::clone(pod)) } else { kept.good };
-                self.pods.insert(Arc::clone(&pod.uid), KeptPod { pod: Arc::clone(pod), good, found });
-            } else {
-                let found = pod_constraints(pod, None, rules, kernel);
-                let good = found.refused.is_empty().then(|| Arc::clone(pod));
-                self.pods.insert(Arc::clone(&pod.uid), KeptPod { pod: Arc::clone(pod), good, found });
-            }
+            };
+            self.pods.insert(Arc::clone(&pod.uid), kept);
         }
         changes.lists |= !before.is_empty();
         changes
@@ -284,6 +282,14 @@ struct Changes {
     lists: bool,
     /// The constraints of a pod that is the same.
     constraints: bool,
+}
+
+/// Whether the annotations that are read for effects can be.
+fn is_readable(pod: &Pod) -> bool {
+    OOM_SCORE_ADJ.get(&pod.annotations).is_ok()
+        && OOM_SCORE_ADJ_SPEC.get(&pod.annotations).is_ok()
+        && RESCTRL.get(&pod.annotations).is_ok()
+        && NETWORK_QOS.get(&pod.annotations).is_ok()
 }
 
 /// The cgroups of a pod's containers and of its sandbox.

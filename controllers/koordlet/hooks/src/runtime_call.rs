@@ -118,10 +118,10 @@ fn run(stage: Stage, rules: &Rules, mut hook: impl FnMut(Hook, &mut Response)) -
     for row in hooks {
         let known = response.refused.len();
         hook(row.hook, &mut response);
-        if options.plugin_failure_policy == FailurePolicy::Fail
-            && let Some(refused) = response.refused.get(known)
-        {
-            response.error = Some(HookError { hook: row.hook, refused: refused.clone() });
+        let failure = response.refused.get(known).cloned();
+        response.ran.push((row.hook, failure.is_none()));
+        if let Some(refused) = failure.filter(|_| options.plugin_failure_policy == FailurePolicy::Fail) {
+            response.error = Some(HookError { hook: row.hook, refused });
             break;
         }
     }

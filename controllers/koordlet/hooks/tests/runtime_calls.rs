@@ -284,6 +284,14 @@ fn a_hook_that_fails_ends_the_call() {
     let response = create(&rules(&options, &json!({}), None), &pod);
     assert_eq!(response.error.as_ref().map(|error| error.hook), Some(Hook::BatchResource));
     assert_eq!(response.adjustment.cpuset_cpus, None);
+    assert_eq!(response.ran, [(Hook::BatchResource, false)]);
+    let ignoring = create(&rules_of(&Options::default()), &pod);
+    assert_eq!(ignoring.adjustment.cpuset_cpus.as_deref(), Some("0,4"));
+    assert_eq!(ignoring.ran, [(Hook::BatchResource, false), (Hook::CpuSetAllocator, true)]);
+}
+
+fn rules_of(options: &Options) -> Rules {
+    rules(options, &json!({}), None)
 }
 
 const LIBRARY: &str = "/root/vgpu/libvgpu.so";
@@ -361,8 +369,8 @@ fn a_pod_has_its_resctrl_group_from_its_first_to_its_last_stage() {
     let removed = on_sandbox(Stage::PreRemoveRunPodSandbox, &limited, &rules);
     assert_eq!(removed.effects, [Effect::Group(GroupEffect::Remove { group: "koordlet-1".to_owned() })]);
     let plain = pod("BE", BE, &[]);
-    assert_eq!(on_sandbox(Stage::PreRunPodSandbox, &plain, &rules), Response::default());
-    assert_eq!(create(&rules, &plain), Response::default());
+    assert_eq!(on_sandbox(Stage::PreRunPodSandbox, &plain, &rules).effects, []);
+    assert!(create(&rules, &plain).adjustment.is_empty());
     let malformed = create(&rules, &pod("BE", BE, &[("node.koordinator.sh/resctrl", "{")]));
     assert_eq!((malformed.adjustment.rdt_class, malformed.refused.len()), (None, 1));
 }

@@ -149,3 +149,75 @@ fn priority(pod: &Pod) -> u8 {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use koord_koordlet_framework::read_pod;
+    use koord_koordlet_system::{Driver, Layout, Version};
+    use serde_json::json;
+
+    use super::*;
+
+    fn rule(class: serde_json::Value) -> Result<TerwayRule, Vec<String>> {
+        let strategy = json!({"policies": {"netQOSPolicy": "terway-qos"}, "lsClass": {"networkQOS": class}});
+        let mut refused = Vec::new();
+        let rule = TerwayRule::new(&serde_json::from_value(strategy).unwrap(), 1_000_000_000, &mut refused);
+        rule.ok_or(refused.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn bandwidths_of_the_node_are_bytes() {
+        let rule =
+            rule(json!({"enable": true, "egressRequest": 50, "egressLimit": "800M", "ingressLimit": 100})).unwrap();
+        let expected = "hw_tx_bps_max 125000000\nhw_rx_bps_max 125000000\noffline_l1_tx_bps_min 62500000\n\
+            offline_l1_tx_bps_max 100000000\noffline_l2_tx_bps_min 0\noffline_l2_tx_bps_max 0\noffline_l1_rx_bps_min 0\n\
+            offline_l1_rx_bps_max 125000000\noffline_l2_rx_bps_min 0\noffline_l2_rx_bps_max 0\n";
+        assert_eq!(rule.node, expected);
+    }
+
+    #[test]
+    fn more_than_the_node_has_is_refused() {
+        let error = "node: NodeSLO systemStrategy.totalNetworkBandwidth: 2000000000 bit/s are more than the 1000000000 of the node";
+        assert_eq!(rule(json!({"enable": true, "egressLimit": "2G"})), Err(vec![error.to_owned()]));
+        let strategy = serde_json::from_value(json!({"policies": {"netQOSPolicy": "tc"}})).unwrap();
+        assert_eq!(TerwayRule::new(&strategy, 1000, &mut Vec::new()), None);
+    }
+
+    #[test]
+    fn pods_have_their_limits_and_priority() {
+        let pod = |name: &str, qos: &str, class: &str, network: &str| {
+            let annotations =
+                if network.is_empty() { json!({}) } else { json!({"koordinator.sh/networkQOS": network}) };
+            let text = json!({
+                "metadata": {"name": name, "namespace": "shop", "uid": name, "annotations": annotations, "labels": {"koordinator.sh/qosClass": qos}},
+                "status": {"qosClass": class},
+            });
+            read_pod(&text.to_string(), Layout { version: Version::V1, driver: Driver::Cgroupfs }).unwrap()
+        };
+        let pods = [
+            pod("ls", "LS", "Burstable", r#"{"egressLimit":"80M","ingressLimit":10}"#),
+            pod("one-way", "SYSTEM", "Burstable", r#"{"egressLimit":"80M"}"#),
+            pod("be", "", "BestEffort", ""),
+            pod("bad", "LS", "Burstable", r#"{"egressLimit":"fast"}"#),
+        ];
+        let views: Vec<_> = pods.iter().map(|pod| (pod, PodView::of_pod(pod, None))).collect();
+        let mut refused = Vec::new();
+        let files = rule(json!({"enable": true})).unwrap().files(&views, &mut refused);
+        let found: serde_json::Value = serde_json::from_str(&files.pods).unwrap();
+        let expected = |name: &str, prio: u8, dir: &str, ingress: i64, egress: i64| {
+            json!({"podName": name, "podNamespace": "shop", "podUID": name, "prio": prio,
+                "cgroupDir": format!("/sys/fs/cgroup/net_cls/kubepods/{dir}/pod{name}"),
+                "qosConfig": {"ingressBandwidth": ingress, "egressBandwidth": egress}})
+        };
+        let all = json!({
+            "ls": expected("ls", 1, "burstable", 12_500_000, 10_000_000),
+            "one-way": expected("one-way", 0, "burstable", 0, 10_000_000),
+            "be": expected("be", 2, "besteffort", 0, 0),
+        });
+        assert_eq!(found, all);
+        assert_eq!(
+            refused[0].to_string(),
+            "pod shop/bad: koordinator.sh/networkQOS: \"fast\" is no bandwidth such as 50M"
+        );
+    }
+}

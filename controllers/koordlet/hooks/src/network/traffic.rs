@@ -214,3 +214,100 @@ impl PodMinors {
         self.0.get(uid).copied()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use koord_koordlet_framework::read_pod;
+    use koord_koordlet_system::{Driver, Layout, Version};
+    use serde_json::json;
+
+    use super::*;
+
+    fn rule() -> TrafficRule {
+        let strategy = serde_json::from_value(json!({
+            "lsClass": {"networkQOS": {"enable": true, "egressRequest": 50, "egressLimit": 100}},
+            "beClass": {"networkQOS": {"enable": true, "egressRequest": "200M"}},
+        }));
+        TrafficRule::new(&strategy.unwrap(), 1_000_000_000, &mut Vec::new()).unwrap()
+    }
+
+    fn pod(name: &str, qos: &str, ip: &str, host: bool, network: &str) -> Pod {
+        let annotations = if network.is_empty() { json!({}) } else { json!({"koordinator.sh/networkQOS": network}) };
+        let text = json!({
+            "metadata": {"name": name, "namespace": "shop", "uid": name, "annotations": annotations, "labels": {"koordinator.sh/qosClass": qos}},
+            "spec": {"containers": [], "hostNetwork": host},
+            "status": {"phase": "Running", "qosClass": "Burstable", "podIP": ip},
+        });
+        read_pod(&text.to_string(), Layout { version: Version::V1, driver: Driver::Cgroupfs }).unwrap()
+    }
+
+    #[test]
+    fn classes_divide_the_bandwidth_of_the_node() {
+        let rates: Vec<_> = rule()
+            .classes()
+            .iter()
+            .map(|class| (class.minor, class.rate_bytes, class.ceil_bytes, class.priority))
+            .collect();
+        let expected = [
+            (1, 125_000_000, 125_000_000, 0),
+            (2, 37_500_000, 125_000_000, 1),
+            (3, 62_500_000, 125_000_000, 2),
+            (4, 25_000_000, 25_000_000, 3),
+        ];
+        assert_eq!(rates, expected);
+        assert!(rule().classes().iter().all(|class| class.burst_bytes >= 200));
+    }
+
+    #[test]
+    fn nothing_is_divided_where_no_class_is_enabled() {
+        let mut refused = Vec::new();
+        for (strategy, total, refusals) in [
+            (json!({}), 1000, 0),
+            (json!({"lsClass": {"networkQOS": {"egressLimit": 50}}}), 1000, 0),
+            (json!({"policies": {"netQOSPolicy": "terway-qos"}, "lsClass": {"networkQOS": {"enable": true}}}), 1000, 0),
+            (json!({"lsClass": {"networkQOS": {"enable": true}}}), 0, 1),
+            (json!({"lsClass": {"networkQOS": {"enable": true, "egressLimit": "fast"}}}), 1000, 1),
+        ] {
+            refused.clear();
+            let strategy_ = serde_json::from_value(strategy.clone()).unwrap();
+            assert_eq!(TrafficRule::new(&strategy_, total, &mut refused), None, "{strategy}");
+            assert_eq!(refused.len(), refusals, "{strategy}");
+        }
+    }
+
+    #[test]
+    fn packets_of_pods_find_their_class() {
+        let pods = [
+            pod("ls", "LS", "10.0.0.1", false, ""),
+            pod("be", "BE", "10.0.0.2", false, ""),
+            pod("sys", "SYSTEM", "10.0.0.3", false, ""),
+            pod("six", "LS", "fd00::1", false, ""),
+            pod("new", "LS", "", false, ""),
+            pod("host", "LS", "192.168.0.1", true, ""),
+            pod("limited", "LS", "10.0.0.4", false, r#"{"egressLimit":"80M"}"#),
+            pod("host-limited", "BE", "192.168.0.1", true, r#"{"egressLimit":10}"#),
+            // A limit of what comes in has no class.
+            pod("ingress", "LS", "10.0.0.5", false, r#"{"ingressLimit":"80M"}"#),
+            pod("bad", "LS", "10.0.0.6", false, "{"),
+        ];
+        let views: Vec<_> = pods.iter().map(|pod| (pod, PodView::of_pod(pod, None))).collect();
+        let (mut minors, mut refused) = (PodMinors::default(), Vec::new());
+        let (plan, classes) = rule().plan(&views, &mut minors, &mut refused);
+        let ips = |ips: &[&str]| ips.iter().map(|ip| ip.parse().unwrap()).collect::<BTreeSet<Ipv4Addr>>();
+        assert_eq!(plan.address_sets["ls_class"], ips(&["10.0.0.1", "10.0.0.5", "10.0.0.6"]));
+        assert_eq!(plan.address_sets["be_class"], ips(&["10.0.0.2"]));
+        assert_eq!(plan.address_sets["system_class"], ips(&["10.0.0.3"]));
+        assert_eq!(plan.marks, [("system_class", 2), ("ls_class", 3), ("be_class", 4)]);
+        assert_eq!(plan.pod_filters, [("10.0.0.4".parse().unwrap(), 0x101)]);
+        let own: Vec<_> = plan.classes.iter().skip(4).map(|class| (class.minor, class.rate_bytes)).collect();
+        // Bits become bytes once.
+        assert_eq!(own, [(0x101, 10_000_000), (0x100, 12_500_000)]);
+        let class = |name: &str| classes[name].value;
+        assert_eq!([class("ls"), class("be"), class("sys"), class("host")], [65_539, 65_540, 65_538, 65_539]);
+        assert_eq!([class("limited"), class("host-limited")], [0x1_0101, 0x1_0100]);
+        assert_eq!(refused.len(), 1);
+        // A pod keeps its class when others come and go.
+        let (plan, _) = rule().plan(&views[6..7], &mut minors, &mut refused);
+        assert_eq!(plan.pod_filters, [("10.0.0.4".parse().unwrap(), 0x101)]);
+    }
+}
