@@ -1,7 +1,12 @@
-//! Who asks, and whether they may: bearer tokens, impersonation, role-based access control, and the reviews about them.
+//! Who asks, and whether they may: certificates, bearer tokens, impersonation, role-based access control, what kubelets need,
+//! and the reviews about them.
 
+pub mod authorizer;
 pub mod bootstrap;
+mod bootstrap_tokens;
+pub mod certificates;
 mod escalation;
+mod node;
 pub mod rbac;
 pub mod recorder;
 pub mod reviews;
@@ -17,11 +22,14 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use jiff::Timestamp;
+use koord_listen::PeerCertificates;
 
 use crate::request::{User, parse_path, parse_query};
 use crate::server::{ApiResponse, ApiServer, Attributes, Authorizer};
 use crate::shell::{Server, respond};
 use crate::status::{ApiError, Subject};
+use certificates::{Certificates, Untrusted};
 use rbac::Action;
 use recorder::Recorder;
 use tokens::Tokens;
@@ -30,13 +38,22 @@ use tokens::Tokens;
 #[derive(Clone)]
 struct Guard {
     server: Server,
-    tokens: Arc<Tokens>,
+    identities: Identities,
     recorder: Option<Recorder>,
 }
 
+/// By what users are known.
+#[derive(Clone)]
+pub struct Identities {
+    /// By tokens that they send.
+    pub tokens: Arc<Tokens>,
+    /// By certificates that they show; none takes no certificate.
+    pub certificates: Option<Certificates>,
+}
+
 /// A router that lets only those in who are known and allowed, and notes what they asked for.
-pub fn guarded(server: &Server, tokens: Arc<Tokens>, recorder: Option<Recorder>) -> Router {
-    let guard = Guard { server: server.clone(), tokens, recorder };
+pub fn guarded(server: &Server, identities: impl Into<Identities>, recorder: Option<Recorder>) -> Router {
+    let guard = Guard { server: server.clone(), identities: identities.into(), recorder };
     server.router().layer(middleware::from_fn_with_state(guard, check))
 }
 
@@ -81,15 +98,7 @@ impl From<ApiError> for Refusal {
 impl Guard {
     /// The user of a request that may go on.
     fn user_of(&self, core: &mut ApiServer, request: &Request) -> Result<User, Refusal> {
-        let now = core.now();
-        let user = match bearer_token(request.headers()) {
-            Some(token) => self.tokens.user(token, now).ok_or_else(ApiError::unauthorized)?,
-            None => User {
-                name: "system:anonymous".to_owned(),
-                groups: vec!["system:unauthenticated".to_owned()],
-                ..User::default()
-            },
-        };
+        let user = self.identities.user(core, request)?;
         let user = impersonated(core, user, request.headers())?;
         let action = action(request.method(), request.uri().path(), request.uri().query().unwrap_or_default());
         let permitted = permit(core, &user, &action);
@@ -101,8 +110,42 @@ impl Guard {
     }
 }
 
+// === impl Identities ===
+
+impl From<Arc<Tokens>> for Identities {
+    fn from(tokens: Arc<Tokens>) -> Self {
+        Self { tokens, certificates: None }
+    }
+}
+
+impl Identities {
+    /// Who sends a request. A certificate counts before a token, and a token where the certificate is not trusted.
+    fn user(&self, core: &mut ApiServer, request: &Request) -> Result<User, ApiError> {
+        let shown = request.extensions().get::<PeerCertificates>();
+        let by_certificate = match (&self.certificates, shown) {
+            // TLS goes by the time of the machine, whatever the cluster's is.
+            (Some(certificates), Some(shown)) => certificates.user(shown, Timestamp::now()),
+            _ => Ok(None),
+        };
+        if let Ok(Some(user)) = by_certificate {
+            return Ok(user);
+        }
+        if let Some(token) = bearer_token(request.headers()) {
+            let now = core.now();
+            let user = self.tokens.user(token, now).or_else(|| bootstrap_tokens::user(core, token, now));
+            return user.ok_or_else(ApiError::unauthorized);
+        }
+        by_certificate.map_err(|Untrusted| ApiError::unauthorized())?;
+        Ok(User {
+            name: "system:anonymous".to_owned(),
+            groups: vec!["system:unauthenticated".to_owned()],
+            ..User::default()
+        })
+    }
+}
+
 fn permit(core: &ApiServer, user: &User, action: &Action) -> Result<(), ApiError> {
-    let decision = rbac::decide(core, user, action);
+    let decision = authorizer::decide(core, user, action);
     if decision.allowed {
         return Ok(());
     }
@@ -134,6 +177,17 @@ impl Authorizer for RoleBased {
     fn check_store(&self, core: &ApiServer, about: &Attributes<'_>) -> Result<(), ApiError> {
         signers::check(core, about)?;
         escalation::check(core, about.user, about.definition, about.namespace, about.object)
+    }
+
+    fn may_request_certificate(&self, core: &ApiServer, user: &User, subresource: &str) -> bool {
+        let action = Action {
+            verb: "create".to_owned(),
+            group: "certificates.k8s.io".to_owned(),
+            resource: "certificatesigningrequests".to_owned(),
+            subresource: subresource.to_owned(),
+            ..Action::default()
+        };
+        authorizer::decide(core, user, &action).allowed
     }
 }
 
@@ -243,6 +297,10 @@ pub fn action(method: &Method, path: &str, query: &str) -> Action {
     }
     let namespace =
         if target.group.is_empty() && target.resource == "namespaces" { &target.name } else { &target.namespace };
+    let fields = match verb {
+        "list" | "watch" | "deletecollection" => required_fields(parameter("fieldSelector").unwrap_or_default()),
+        _ => Vec::new(),
+    };
     Action {
         verb: verb.to_owned(),
         namespace: namespace.clone(),
@@ -251,7 +309,15 @@ pub fn action(method: &Method, path: &str, query: &str) -> Action {
         subresource: target.subresource.split('/').next().unwrap_or_default().to_owned(),
         name,
         path: String::new(),
+        fields,
     }
+}
+
+/// The fields for which a selector wants one value.
+fn required_fields(selector: &str) -> Vec<(String, String)> {
+    let terms = selector.split(',').filter(|term| !term.contains("!="));
+    let pairs = terms.filter_map(|term| term.split_once('='));
+    pairs.map(|(field, value)| (field.trim().to_owned(), value.trim_start_matches('=').to_owned())).collect()
 }
 
 #[cfg(test)]

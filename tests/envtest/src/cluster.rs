@@ -14,14 +14,14 @@ use tokio::sync::watch;
 
 use crate::admission::{ServiceAlias, Webhooks};
 use crate::auth::tokens::{TokenFileError, Tokens};
-use crate::auth::{self, recorder::Recorder, reviews::Reviews};
+use crate::auth::{self, Identities, certificates::Certificates, recorder::Recorder, reviews::Reviews};
 use crate::bootstrap;
 use crate::environment::{Environment, SystemEnvironment};
 use crate::journal::{Contents, Journal, JournalError};
 use crate::kinds;
 use crate::pages::StandardPages;
 use crate::request::{ApiRequest, User};
-use crate::serve::{Kubeconfig, Kubelets, Owner, ServeError, TlsListener};
+use crate::serve::{AuthoritySigner, Kubeconfig, Kubelets, Owner, ServeError, TlsListener};
 use crate::server::ApiServer;
 use crate::shell::{Parts, Server};
 use crate::status::ApiError;
@@ -52,7 +52,8 @@ pub struct Options {
 
 /// Garbage collection, the deletion of namespaces, ServiceAccount `default` and ConfigMap `kube-root-ca.crt` in every
 /// namespace, the rules of aggregated ClusterRoles, the binding of volumes and claims, the taints of cordoned nodes and of
-/// bad conditions, and the conditions of nodes whose kubelets are gone.
+/// bad conditions, the conditions of nodes whose kubelets are gone, and the approval and signing of kubelets' requests for
+/// certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Controllers {
     /// How long after a change garbage is collected and terminating namespaces are emptied.
@@ -160,7 +161,7 @@ pub struct Cluster {
     /// The server; [`Server::router`] serves clients in this process without TLS and without checks.
     pub server: Server,
     listener: TlsListener,
-    tokens: Arc<Tokens>,
+    identities: Identities,
     admin_token: String,
     recorder: Option<Recorder>,
 }
@@ -199,6 +200,7 @@ impl Cluster {
             core.maintain_default_objects(listener.authority_pem());
             core.maintain_volumes();
             core.maintain_taints();
+            core.maintain_certificates(Arc::new(AuthoritySigner(Arc::clone(listener.authority()))));
         }
         let pages: Vec<Box<dyn crate::shell::Pages>> =
             vec![Box::new(StandardPages::default()), Box::new(Reviews::new(Arc::clone(&tokens)))];
@@ -213,7 +215,9 @@ impl Cluster {
         if let Some(controllers) = controllers {
             server.monitor_nodes(controllers.node_grace);
         }
-        Ok(Self { server, listener, tokens, admin_token, recorder })
+        let certificates = listener.authority().client_verifier().map_err(ServeError::from)?;
+        let identities = Identities { tokens, certificates: Some(Certificates::new(certificates)) };
+        Ok(Self { server, listener, identities, admin_token, recorder })
     }
 
     /// Where clients connect.
@@ -261,7 +265,7 @@ impl Cluster {
 
     /// What clients reach over the socket: every request is authenticated and authorized.
     pub fn router(&self) -> Router {
-        auth::guarded(&self.server, Arc::clone(&self.tokens), self.recorder.clone())
+        auth::guarded(&self.server, self.identities.clone(), self.recorder.clone())
     }
 
     /// Answers clients until `stop` turns true.

@@ -35,6 +35,7 @@ pub mod request;
 pub mod selector;
 pub mod status;
 pub mod store;
+pub mod x509;
 
 pub mod conversion;
 pub mod custom;

@@ -26,6 +26,15 @@ impl User {
         Self { name: SERVER_USER.to_owned(), groups: vec!["system:masters".to_owned()], ..Self::default() }
     }
 
+    /// What names of kubelets begin with.
+    pub const NODE_PREFIX: &'static str = "system:node:";
+
+    /// The name of the node whose kubelet this is; none for everyone else.
+    pub fn node(&self) -> Option<&str> {
+        let is_node = self.groups.iter().any(|group| group == "system:nodes");
+        self.name.strip_prefix(Self::NODE_PREFIX).filter(|_| is_node)
+    }
+
     /// The `UserInfo` of reviews.
     pub fn info(&self) -> Value {
         let mut info = json!({"username": self.name, "groups": self.groups});

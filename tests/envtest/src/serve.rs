@@ -4,6 +4,7 @@ mod certificates;
 mod kubeconfig;
 mod kubelets;
 mod probe;
+mod sign;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ pub use certificates::{Authority, CertificateError};
 pub use kubeconfig::{Kubeconfig, KubeconfigError, Owner};
 pub use kubelets::Kubelets;
 pub use probe::{NotReady, until_ready};
+pub use sign::AuthoritySigner;
 
 /// Why a server cannot be put on a socket.
 #[derive(Debug, thiserror::Error)]

@@ -5,6 +5,7 @@
 //! conversion webhook must bring into another version are asked for in the same way ([`ApiServer::resume_converted`]).
 
 mod admit;
+mod certificates;
 mod change;
 mod collection;
 mod commit;
@@ -18,10 +19,12 @@ mod identity;
 pub(crate) mod kubelet;
 mod list;
 pub(crate) mod node_health;
+mod node_restriction;
 mod ownership;
 mod patch;
 mod pod_admission;
 mod pod_endpoints;
+pub(crate) mod pod_references;
 mod read;
 mod restore;
 mod subresource;
@@ -37,6 +40,7 @@ use http::Method;
 use serde_json::Value;
 
 pub use self::{
+    certificates::Signer,
     convert::Conversion,
     kubelet::{CallKind, KubeletCall, Scheme},
     watch::{Frame, Watch},
@@ -50,7 +54,7 @@ use crate::{
     negotiate::{self, Format, Route},
     options::ListOptions,
     registry::{Registry, ResourceDef},
-    request::{ApiRequest, Target, parse_path},
+    request::{ApiRequest, Target, User, parse_path},
     status::{ApiError, Subject},
     store::{CollectionId, HistoryLimits, Store},
 };
@@ -61,6 +65,8 @@ pub trait Authorizer: Send + Sync {
     fn check_create(&self, core: &ApiServer, about: &Attributes<'_>) -> Result<(), ApiError>;
     /// Whether the user may store this object.
     fn check_store(&self, core: &ApiServer, about: &Attributes<'_>) -> Result<(), ApiError>;
+    /// Whether the user may `create` this subresource of CertificateSigningRequests: whether a kubelet's request is approved.
+    fn may_request_certificate(&self, core: &ApiServer, user: &User, subresource: &str) -> bool;
 }
 
 const FOLLOW_ROUNDS_MAX: usize = 32;
@@ -81,6 +87,7 @@ pub struct ApiServer {
     volumes: Option<volumes::Volumes>,
     /// The kind of the nodes whose taints are kept.
     tainted: Option<Arc<ResourceDef>>,
+    certificates: Option<certificates::Certificates>,
     journal: Option<Vec<crate::journal::Entry>>,
     authorizer: Option<Arc<dyn Authorizer>>,
 }
@@ -209,6 +216,7 @@ impl ApiServer {
             default_objects: None,
             volumes: None,
             tainted: None,
+            certificates: None,
             journal: None,
             authorizer: None,
         }
@@ -228,6 +236,7 @@ impl ApiServer {
             default_objects: self.default_objects.clone(),
             volumes: self.volumes.clone(),
             tainted: self.tainted.clone(),
+            certificates: self.certificates.clone(),
             journal: self.journal.as_ref().map(|_| Vec::new()),
             authorizer: self.authorizer.clone(),
         }
@@ -293,6 +302,7 @@ impl ApiServer {
             self.reconcile_default_objects(&changed);
             self.reconcile_volumes(&changed);
             self.reconcile_taints(&changed);
+            self.reconcile_certificates(&changed);
         }
     }
 

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::authorizer;
 use super::rbac::{self, Action};
 use crate::registry::ResourceDef;
 use crate::request::User;
@@ -68,7 +69,7 @@ fn may(core: &ApiServer, user: &User, verb: &str, resource: &str, namespace: &st
         name: name.to_owned(),
         ..Action::default()
     };
-    rbac::decide(core, user, &action).allowed
+    authorizer::decide(core, user, &action).allowed
 }
 
 fn holds_everything(core: &ApiServer, user: &User) -> bool {

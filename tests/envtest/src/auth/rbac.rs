@@ -27,6 +27,8 @@ pub struct Action {
     pub name: String,
     /// The path of an action that is about no resource.
     pub path: String,
+    /// Fields that the objects of a collection must have, with their values.
+    pub fields: Vec<(String, String)>,
 }
 
 /// The answer about an [`Action`].
@@ -116,6 +118,12 @@ pub fn granted(core: &ApiServer, user: &User, namespace: &str) -> (Vec<GrantedRu
         }
     }
     (rules, broken)
+}
+
+/// Whether a role allows the action to whoever has it.
+pub(super) fn role_allows(core: &ApiServer, role: &str, action: &Action) -> bool {
+    let role = object(core, "clusterroles", "", role).unwrap_or_default();
+    role["rules"].as_array().into_iter().flatten().any(|rule| allows(rule, action))
 }
 
 /// How a subject names the user, when it does.

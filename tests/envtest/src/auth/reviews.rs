@@ -7,6 +7,7 @@ use http::{HeaderMap, Method};
 use koord_schema::field::{Errors, Path};
 use serde_json::{Map, Value, json};
 
+use super::authorizer;
 use super::rbac::{self, Action};
 use super::tokens::{AccountToken, Tokens};
 use crate::registry::ResourceDef;
@@ -122,7 +123,7 @@ impl Reviews {
                 object["status"] = json!({"userInfo": request.user.info()});
             }
             Review::Token => self.review_token(core, &spec, &mut object)?,
-            Review::TokenRequest => self.issue(core, target, &mut object)?,
+            Review::TokenRequest => self.issue(core, &request.user, target, &mut object)?,
         }
         let mut response = ApiResponse::json(201, object.to_string());
         response.warnings = decoded.warnings;
@@ -143,8 +144,9 @@ impl Reviews {
         Ok(())
     }
 
-    fn issue(&self, core: &mut ApiServer, target: &Target, object: &mut Value) -> Result<(), ApiError> {
+    fn issue(&self, core: &mut ApiServer, user: &User, target: &Target, object: &mut Value) -> Result<(), ApiError> {
         check_names(object, target)?;
+        core.restrict_token(user, &target.namespace, &target.name, &object["spec"])?;
         let accounts =
             core.registry.get("", "v1", "serviceaccounts").cloned().ok_or_else(ApiError::no_such_resource)?;
         let missing = |resource, name| ApiError::not_found(Subject { group: "", resource, name });
@@ -323,7 +325,7 @@ fn action_of(spec: &Value) -> Action {
             subresource: text(resource, "subresource"),
             namespace: text(resource, "namespace"),
             name: text(resource, "name"),
-            path: String::new(),
+            ..Action::default()
         };
     }
     let path = &spec["nonResourceAttributes"];
@@ -364,7 +366,7 @@ fn check_local(object: &Value, namespace: &str) -> Result<(), ApiError> {
 }
 
 fn decision(core: &ApiServer, user: &User, action: &Action) -> Value {
-    let decision = rbac::decide(core, user, action);
+    let decision = authorizer::decide(core, user, action);
     let mut status = Map::new();
     status.insert("allowed".to_owned(), json!(decision.allowed));
     if !decision.reason.is_empty() {

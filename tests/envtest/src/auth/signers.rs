@@ -1,6 +1,7 @@
 //! Who may approve CertificateSigningRequests, and who may sign them: users with the verbs `approve` and `sign` on the signer.
 
-use super::rbac::{self, Action};
+use super::authorizer;
+use super::rbac::Action;
 use crate::request::User;
 use crate::server::{ApiServer, Attributes};
 use crate::status::{ApiError, Subject};
@@ -40,7 +41,7 @@ fn may(core: &ApiServer, user: &User, verb: &str, signer: &str) -> bool {
             name,
             ..Action::default()
         };
-        rbac::decide(core, user, &action).allowed
+        authorizer::decide(core, user, &action).allowed
     })
 }
 

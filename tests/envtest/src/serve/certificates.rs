@@ -1,13 +1,21 @@
 //! A certificate authority for one run, and the server certificate that it signs.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, sync::Arc};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
     SanType,
 };
-use rustls::ServerConfig;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{
+    DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme,
+    client::danger::HandshakeSignatureValid,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, UnixTime},
+    server::{
+        WebPkiClientVerifier,
+        danger::{ClientCertVerified, ClientCertVerifier},
+    },
+};
 
 /// Names that in-cluster clients use for the API server.
 const SERVICE_NAMES: [&str; 5] =
@@ -26,9 +34,16 @@ pub enum CertificateError {
 
 /// A certificate authority whose key never leaves the process.
 pub struct Authority {
-    issuer: Issuer<'static, KeyPair>,
+    params: CertificateParams,
+    key: KeyPair,
+    certificate: CertificateDer<'static>,
     pem: String,
 }
+
+/// Asks clients for a certificate, and takes any: whose it is is decided for each request, so that one that is not trusted is
+/// answered and not cut off.
+#[derive(Debug)]
+struct AnyCertificate(Arc<dyn ClientCertVerifier>);
 
 // === impl Authority ===
 
@@ -40,8 +55,23 @@ impl Authority {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let key = KeyPair::generate()?;
-        let pem = params.self_signed(&key)?.pem();
-        Ok(Self { issuer: Issuer::new(params, key), pem })
+        let certificate = params.self_signed(&key)?;
+        let (pem, certificate) = (certificate.pem(), certificate.der().clone());
+        Ok(Self { params, key, certificate, pem })
+    }
+
+    fn issuer(&self) -> Issuer<'_, &KeyPair> {
+        Issuer::from_params(&self.params, &self.key)
+    }
+
+    pub(super) fn key(&self) -> &KeyPair {
+        &self.key
+    }
+
+    /// Its own name, DER.
+    pub(super) fn subject_der(&self) -> Result<Vec<u8>, String> {
+        let (_, read) = x509_parser::parse_x509_certificate(&self.certificate).map_err(|error| error.to_string())?;
+        Ok(read.subject().as_raw().to_vec())
     }
 
     /// The authority's certificate, PEM.
@@ -60,9 +90,17 @@ impl Authority {
         params.distinguished_name.push(DnType::OrganizationName, group);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let key = KeyPair::generate()?;
-        let certificate = params.signed_by(&key, &self.issuer)?;
+        let certificate = params.signed_by(&key, &self.issuer())?;
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
         Ok((CertificateDer::from(certificate.der().to_vec()), key))
+    }
+
+    /// Takes certificates of clients that this authority has signed.
+    pub fn client_verifier(&self) -> Result<Arc<dyn ClientCertVerifier>, CertificateError> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.certificate.clone())?;
+        let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::new(ring::default_provider()));
+        builder.build().map_err(|error| CertificateError::Use(rustls::Error::General(error.to_string())))
     }
 
     /// TLS for a server at `ip` and under `names`, speaking HTTP/2 and HTTP/1.1.
@@ -77,15 +115,58 @@ impl Authority {
             }
         }
         let key = KeyPair::generate()?;
-        let certificate = params.signed_by(&key, &self.issuer)?;
+        let certificate = params.signed_by(&key, &self.issuer())?;
         let chain = vec![CertificateDer::from(certificate.der().to_vec())];
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+        let provider = Arc::new(ring::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
+            .with_client_cert_verifier(Arc::new(AnyCertificate(self.client_verifier()?)))
             .with_single_cert(chain, key)?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(config)
+    }
+}
+
+// === impl AnyCertificate ===
+
+impl ClientCertVerifier for AnyCertificate {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.0.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
     }
 }

@@ -17,6 +17,7 @@ use crate::{
 impl ApiServer {
     /// Built-in admission that runs before mutating webhooks.
     pub(super) fn admit_mutating(&mut self, write: &mut Write) -> Result<(), ApiError> {
+        self.restrict_node(write)?;
         if write.operation == Operation::Create && write.definition.namespaced {
             self.admit_namespace(write)?;
         }

@@ -10,7 +10,7 @@ use super::ApiServer;
 use crate::{encode, environment, metadata, registry::ResourceDef, store::Record};
 
 /// Where kubelets keep their leases.
-const LEASE_NAMESPACE: &str = "kube-node-lease";
+pub(super) const LEASE_NAMESPACE: &str = "kube-node-lease";
 /// What a kubelet reports. The network is reported by others.
 const REPORTED: [&str; 4] = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
 
