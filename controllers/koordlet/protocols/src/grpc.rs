@@ -3,6 +3,7 @@
 use std::{convert::Infallible, future::Future, path::PathBuf, time::Duration};
 
 use bytes::{Buf as _, BufMut as _, Bytes};
+use futures::TryStreamExt as _;
 use http::uri::PathAndQuery;
 use hyper_util::rt::TokioIo;
 use tokio::{net::UnixStream, time::timeout};
@@ -16,7 +17,7 @@ use tonic::{
 };
 use tower::util::BoxCloneService;
 
-use crate::listen::Listener;
+use crate::{authority::AnyAuthority, listen::Listener};
 
 /// A service of gRPC.
 pub(crate) type Routes = BoxCloneService<http::Request<Body>, http::Response<Body>, Infallible>;
@@ -30,7 +31,10 @@ pub(crate) async fn serve(
 ) -> Result<(), tonic::transport::Error> {
     let server = Server::builder().max_concurrent_streams(streams_max);
     match listener {
-        Listener::Unix(unix) => server.serve_with_incoming_shutdown(routes, UnixListenerStream::new(unix), stop).await,
+        Listener::Unix(unix) => {
+            let connections = UnixListenerStream::new(unix).map_ok(AnyAuthority::new);
+            server.serve_with_incoming_shutdown(routes, connections, stop).await
+        }
         Listener::Tcp(tcp) => server.serve_with_incoming_shutdown(routes, TcpListenerStream::new(tcp), stop).await,
     }
 }

@@ -10,6 +10,7 @@
 //! [`hookserver::HookServer`] first.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod authority;
 pub mod backoff;
 mod call;
 pub mod cri;
