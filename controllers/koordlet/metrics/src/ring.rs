@@ -36,8 +36,8 @@ impl Ring {
         if self.last().is_some_and(|last| last.at >= sample.at) || !sample.value.is_finite() {
             return;
         }
-        let is_oldest_done =
-            self.first().is_some_and(|first| sample.at.since(first.at) > self.span) || self.samples.len() >= SAMPLES_MAX;
+        let is_oldest_done = self.first().is_some_and(|first| sample.at.since(first.at) > self.span)
+            || self.samples.len() >= SAMPLES_MAX;
         if is_oldest_done && self.samples.len() >= SAMPLES_MIN {
             if let Some(slot) = self.samples.get_mut(self.oldest) {
                 *slot = sample;

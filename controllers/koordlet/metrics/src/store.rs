@@ -107,11 +107,7 @@ enum FixedSubject {
 impl Default for Retention {
     /// As long as NodeMetric aggregates by default.
     fn default() -> Self {
-        Self {
-            node: Duration::from_secs(1800),
-            pods: Duration::from_secs(300),
-            containers: Duration::from_secs(20),
-        }
+        Self { node: Duration::from_mins(30), pods: Duration::from_mins(5), containers: Duration::from_secs(20) }
     }
 }
 
@@ -257,7 +253,8 @@ mod tests {
         ] {
             store.append(subject, measure, at(10), value);
         }
-        let last = |subject, measure| store.last(subject, measure, at(11), Duration::from_secs(2)).map(|last| last.value);
+        let last =
+            |subject, measure| store.last(subject, measure, at(11), Duration::from_secs(2)).map(|last| last.value);
         assert_eq!(last(Subject::Node, Measure::Cpu), Some(1.0));
         assert_eq!(last(Subject::Pod("a"), Measure::Cpu), Some(3.0));
         assert_eq!(last(Subject::Container("a"), Measure::Cpu), Some(5.0));
@@ -271,7 +268,7 @@ mod tests {
         let mut store = Store::default();
         store.append(Subject::Pod("old"), Measure::Cpu, at(0), 1.0);
         store.append(Subject::Pod("new"), Measure::Cpu, at(100), 1.0);
-        store.forget_older_than(Duration::from_secs(60), at(110));
+        store.forget_older_than(Duration::from_mins(1), at(110));
         assert_eq!(store.pods().map(|uid| &**uid).collect::<Vec<_>>(), ["new"]);
     }
 }
