@@ -44,6 +44,9 @@ pub struct Options {
     /// What kube-controller-manager does in a cluster, done by the server itself. Without it the server is alone, as
     /// kube-apiserver is: objects whose owners are gone stay, and so do namespaces that are being deleted.
     pub controllers: Option<Controllers>,
+    /// Whether new pods get a ServiceAccount, which must exist, and its token (admission plugin ServiceAccount): what pods that
+    /// run on real nodes need to speak to the server.
+    pub service_account_admission: bool,
     /// Where objects are kept over restarts; none keeps them in memory alone.
     pub data_dir: Option<PathBuf>,
     /// Notes what users ask for over the socket.
@@ -78,6 +81,7 @@ impl Default for Options {
             environment: Box::new(SystemEnvironment::default()),
             history: HistoryLimits::default(),
             controllers: None,
+            service_account_admission: false,
             data_dir: None,
             recorder: None,
         }
@@ -179,6 +183,7 @@ impl Cluster {
             environment,
             history,
             controllers,
+            service_account_admission,
             data_dir,
             recorder,
         } = options;
@@ -201,6 +206,9 @@ impl Cluster {
             core.maintain_volumes();
             core.maintain_taints();
             core.maintain_certificates(Arc::new(AuthoritySigner(Arc::clone(listener.authority()))));
+        }
+        if service_account_admission {
+            core.admit_service_accounts();
         }
         let pages: Vec<Box<dyn crate::shell::Pages>> =
             vec![Box::new(StandardPages::default()), Box::new(Reviews::new(Arc::clone(&tokens)))];

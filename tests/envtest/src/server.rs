@@ -27,6 +27,7 @@ mod pod_endpoints;
 pub(crate) mod pod_references;
 mod read;
 mod restore;
+mod service_account;
 mod subresource;
 mod taints;
 mod volumes;
@@ -88,6 +89,7 @@ pub struct ApiServer {
     /// The kind of the nodes whose taints are kept.
     tainted: Option<Arc<ResourceDef>>,
     certificates: Option<certificates::Certificates>,
+    admits_service_accounts: bool,
     journal: Option<Vec<crate::journal::Entry>>,
     authorizer: Option<Arc<dyn Authorizer>>,
 }
@@ -217,6 +219,7 @@ impl ApiServer {
             volumes: None,
             tainted: None,
             certificates: None,
+            admits_service_accounts: false,
             journal: None,
             authorizer: None,
         }
@@ -237,6 +240,7 @@ impl ApiServer {
             volumes: self.volumes.clone(),
             tainted: self.tainted.clone(),
             certificates: self.certificates.clone(),
+            admits_service_accounts: self.admits_service_accounts,
             journal: self.journal.as_ref().map(|_| Vec::new()),
             authorizer: self.authorizer.clone(),
         }

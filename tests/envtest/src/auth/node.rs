@@ -5,13 +5,11 @@ use serde_json::Value;
 use super::rbac::{self, Action};
 use crate::request::User;
 use crate::server::ApiServer;
-use crate::server::pod_references::{Referred, claims, refers_to};
+use crate::server::pod_references::{Referred, claims, is_mirror, refers_to};
 
 /// The role with what every kubelet may do; what it may read is narrowed below.
 const ROLE: &str = "system:node";
 const LEASE_NAMESPACE: &str = "kube-node-lease";
-/// Marks pods that a kubelet has made up itself: they give no access to anything.
-const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// What this authorizer says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -240,11 +238,11 @@ impl Asked<'_> {
         self.core.object(definition, &self.action.namespace, &self.action.name)
     }
 
-    /// The pods on the node that a cluster's users have made.
+    /// The pods on the node, but for those that its kubelet has made up itself, which give no access to anything.
     fn pods(&self) -> impl Iterator<Item = Value> {
         let pods = self.core.registry.any_version("", "pods");
         let on_node = pods.map(|pods| self.core.pods_on(pods, self.node)).unwrap_or_default();
-        on_node.into_iter().filter(|pod| pod["metadata"]["annotations"].get(MIRROR).is_none())
+        on_node.into_iter().filter(|pod| !is_mirror(pod))
     }
 
     /// Those of the namespace in question.

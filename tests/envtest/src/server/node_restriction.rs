@@ -8,14 +8,12 @@ use serde_json::Value;
 use super::{
     ApiServer,
     node_health::LEASE_NAMESPACE,
-    pod_references::{Referred, claims, refers_to},
+    pod_references::{MIRROR, Referred, claims, is_mirror, refers_to},
     subject,
     write::{Operation, Write},
 };
 use crate::{metadata, request::User, status::ApiError, x509::CertificateRequest};
 
-/// Marks the pods that kubelets create for those of their own folder.
-const MIRROR: &str = "kubernetes.io/config.mirror";
 const RESTRICTED_LABELS: &str = "node-restriction.kubernetes.io";
 /// Labels of Kubernetes' own that a kubelet sets.
 const KUBELET_LABELS: [&str; 11] = [
@@ -179,8 +177,9 @@ fn check(holds: bool, why: impl FnOnce() -> String) -> Result<(), String> {
 }
 
 fn mirror_pod(pod: &Value, node: &str) -> Result<(), String> {
-    let is_mirror = pod["metadata"]["annotations"].get(MIRROR).is_some();
-    check(is_mirror, || format!("pod does not have {MIRROR:?} annotation, node {node:?} can only create mirror pods"))?;
+    check(is_mirror(pod), || {
+        format!("pod does not have {MIRROR:?} annotation, node {node:?} can only create mirror pods")
+    })?;
     check(pod["spec"]["nodeName"] == node, || {
         format!("node {node:?} can only create pods with spec.nodeName set to itself")
     })?;

@@ -1,4 +1,4 @@
-//! Built-in admission of pods: limit ranges, priority, default tolerations, quotas.
+//! Built-in admission of pods: limit ranges, accounts, priority, default tolerations, quotas.
 
 use koord_resource::Quantity;
 use serde_json::{Value, json};
@@ -21,6 +21,7 @@ impl ApiServer {
         }
         if write.operation == Operation::Create {
             self.admit_limits(write)?;
+            self.admit_service_account(write)?;
             self.admit_priority(write)?;
         }
         if write.operation == Operation::Update {

@@ -2,6 +2,14 @@
 
 use serde_json::Value;
 
+/// Marks the pods that kubelets create for those of their own folder.
+pub(crate) const MIRROR: &str = "kubernetes.io/config.mirror";
+
+/// Whether a kubelet has made the pod up for one of its own folder.
+pub(crate) fn is_mirror(pod: &Value) -> bool {
+    pod["metadata"]["annotations"].get(MIRROR).is_some()
+}
+
 /// A kind of objects that fields of a pod name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Referred {
