@@ -159,10 +159,10 @@ pub trait Agent {
         None
     }
 
-    /// SIGTERM: the exit code.
-    fn stop(&mut self, at: Duration) -> i32 {
+    /// SIGTERM: the exit code; `None` of an agent that is no process, whose code is not compared.
+    fn stop(&mut self, at: Duration) -> Option<i32> {
         let _ = at;
-        0
+        None
     }
 }
 

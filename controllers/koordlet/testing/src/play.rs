@@ -157,7 +157,7 @@ impl Player<'_> {
         }
         if let Some(agent) = &mut self.agent {
             let code = agent.stop(self.now);
-            if case.record_stop {
+            if case.record_stop && code.is_some() {
                 seen.insert("stopExit".to_owned(), json!(code));
             }
         }

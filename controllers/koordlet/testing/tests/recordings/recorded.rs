@@ -271,8 +271,8 @@ impl Agent for Recorded {
         Some(Answer { status, body })
     }
 
-    fn stop(&mut self, _: Duration) -> i32 {
-        i32::try_from(self.outcome["stopExit"].as_i64().unwrap_or_default()).unwrap()
+    fn stop(&mut self, _: Duration) -> Option<i32> {
+        i32::try_from(self.outcome["stopExit"].as_i64()?).ok()
     }
 }
 
