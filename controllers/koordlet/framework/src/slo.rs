@@ -86,28 +86,41 @@ impl NodeSloReader {
     pub fn read(&mut self, spec: &Value) -> (NodeSlo, Vec<NodeSloError>) {
         let mut errors = Vec::new();
         let last = &self.last;
+        let mut keep = |error| errors.push(error);
         let slo = NodeSlo {
-            threshold: section(spec, "resourceUsedThresholdWithBE", defaults::resource_threshold_strategy())
-                .unwrap_or_else(|error| last_good(error, &last.threshold, &mut errors)),
-            qos: section(spec, "resourceQOSStrategy", defaults::full_resource_qos_strategy())
-                .map(with_disabled_classes_undone)
-                .unwrap_or_else(|error| last_good(error, &last.qos, &mut errors)),
-            cpu_burst: section(spec, "cpuBurstStrategy", defaults::cpu_burst_strategy())
-                .unwrap_or_else(|error| last_good(error, &last.cpu_burst, &mut errors)),
-            system: section(spec, "systemStrategy", defaults::system_strategy())
-                .unwrap_or_else(|error| last_good(error, &last.system, &mut errors)),
-            host_applications: decoded(spec, "hostApplications")
-                .map(Option::unwrap_or_default)
-                .unwrap_or_else(|error| last_good(error, &last.host_applications, &mut errors)),
+            threshold: or_last(
+                section(spec, "resourceUsedThresholdWithBE", defaults::resource_threshold_strategy()),
+                &last.threshold,
+                &mut keep,
+            ),
+            qos: or_last(
+                section(spec, "resourceQOSStrategy", defaults::full_resource_qos_strategy())
+                    .map(with_disabled_classes_undone),
+                &last.qos,
+                &mut keep,
+            ),
+            cpu_burst: or_last(
+                section(spec, "cpuBurstStrategy", defaults::cpu_burst_strategy()),
+                &last.cpu_burst,
+                &mut keep,
+            ),
+            system: or_last(section(spec, "systemStrategy", defaults::system_strategy()), &last.system, &mut keep),
+            host_applications: or_last(
+                decoded(spec, "hostApplications").map(Option::unwrap_or_default),
+                &last.host_applications,
+                &mut keep,
+            ),
         };
         self.last = slo.clone();
         (slo, errors)
     }
 }
 
-fn last_good<T: Clone>(error: NodeSloError, last: &T, errors: &mut Vec<NodeSloError>) -> T {
-    errors.push(error);
-    last.clone()
+fn or_last<T: Clone>(section: Result<T, NodeSloError>, last: &T, report: &mut dyn FnMut(NodeSloError)) -> T {
+    section.unwrap_or_else(|error| {
+        report(error);
+        last.clone()
+    })
 }
 
 /// A section laid over its defaults.
