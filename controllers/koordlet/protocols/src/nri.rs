@@ -7,6 +7,7 @@ mod client;
 mod connection;
 mod dispatch;
 mod event;
+mod exchange;
 mod handler;
 pub mod message;
 mod session;
@@ -15,6 +16,7 @@ mod synchronize;
 pub use client::{ConnectionState, NriClient, NriHandle, NriOptions, OptionsError, UpdateError};
 pub use connection::Ended;
 pub use event::{ConfigurationError, Event, EventMask};
+pub use exchange::Exchange;
 pub use handler::{Creation, NriHandler};
 pub use message::{
     adjustment::{

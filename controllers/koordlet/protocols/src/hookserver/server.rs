@@ -54,7 +54,7 @@ impl PodStage {
         }
     }
 
-    fn method(self) -> &'static str {
+    pub(super) fn method(self) -> &'static str {
         match self {
             Self::PreRunPodSandbox => "PreRunPodSandboxHook",
             Self::PostStopPodSandbox => "PostStopPodSandboxHook",
@@ -83,7 +83,7 @@ impl ContainerStage {
         }
     }
 
-    fn method(self) -> &'static str {
+    pub(super) fn method(self) -> &'static str {
         match self {
             Self::PreCreateContainer => "PreCreateContainerHook",
             Self::PreStartContainer => "PreStartContainerHook",

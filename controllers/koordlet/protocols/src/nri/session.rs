@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Version of NRI that is spoken.
-const NRI_VERSION: &str = "v0.12.0";
+pub(super) const NRI_VERSION: &str = "v0.12.0";
 
 /// The runtime at the other end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -228,19 +228,27 @@ impl Session {
             return Err(Status::new(code::UNIMPLEMENTED, format!("service {service}")));
         }
         let limit = u64::try_from(timeout_nano).ok().filter(|nanos| *nanos > 0).map(Duration::from_nanos);
-        match method.as_str() {
-            "Configure" => Ok(Accepted::Answer(self.configure(ttrpc::decode("Configure", payload)?))),
+        Ok(match self.call_of(&method, payload)? {
+            Called::Answered(payload) => Accepted::Answer(payload),
+            Called::Call(call) => Accepted::Call(call, limit),
+        })
+    }
+
+    /// What a method of the plugin's service leads to.
+    pub(super) fn call_of(&mut self, method: &str, payload: Bytes) -> Result<Called, Status> {
+        match method {
+            "Configure" => Ok(Called::Answered(self.configure(ttrpc::decode("Configure", payload)?))),
             "Synchronize" => {
                 let part: SynchronizeRequest = ttrpc::decode("Synchronize", payload)?;
                 Ok(match self.parts.add(part)? {
                     Collected::More => {
-                        Accepted::Answer(SynchronizeResponse { update: Vec::new(), more: true }.encode_to_vec().into())
+                        Called::Answered(SynchronizeResponse { update: Vec::new(), more: true }.encode_to_vec().into())
                     }
-                    Collected::All(all) => Accepted::Call(Call::Synchronize(all), limit),
+                    Collected::All(all) => Called::Call(Call::Synchronize(all)),
                 })
             }
             other => match Call::of(other, payload) {
-                Some(call) => Ok(Accepted::Call(call, limit)),
+                Some(call) => Ok(Called::Call(call)),
                 None => Err(Status::new(code::UNIMPLEMENTED, format!("method {other}"))),
             },
         }
@@ -262,6 +270,14 @@ impl Session {
         });
         ConfigureResponse { events: events.bits() }.encode_to_vec().into()
     }
+}
+
+/// What a method leads to.
+pub(super) enum Called {
+    /// An answer without the handler.
+    Answered(Bytes),
+    /// A call of the handler.
+    Call(Call),
 }
 
 enum Accepted {

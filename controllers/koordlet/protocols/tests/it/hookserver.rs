@@ -24,7 +24,7 @@ use tonic_reflection::pb::{v1, v1alpha};
 use crate::fake_grpc::{call, connect};
 
 /// Pods keep what they have; containers get CPU 0-1, or what their name asks for.
-struct Hooks;
+pub(crate) struct Hooks;
 
 impl HookHandler for Hooks {
     fn pod_sandbox(

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod cri;
+mod exchange;
 mod fake_grpc;
 mod fake_runtime;
 mod hookserver;
