@@ -3,8 +3,10 @@
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser};
+use koord_koordlet_hooks::{FailurePolicy, GpuOptions, Hooks, Options as HookOptions, Stages};
 use koord_koordlet_runtime::{
-    EvictionSettings, Features, Intervals, KubeletSettings, PredictionSettings, Settings,
+    EvictionSettings, Features, Intervals, KubeletSettings, PredictionSettings, RuntimeEndpoints, Runtimes, Settings,
+    audit::AuditSettings,
 };
 use koord_koordlet_system::Roots;
 use koord_program::{
@@ -308,6 +310,8 @@ pub struct Checked {
     /// The node that the agent runs on.
     pub node_name: String,
     pub folders: Folders,
+    /// Stages at which no hook runs.
+    pub disabled_stages: Stages,
     /// Which features are on.
     pub gates: Gates,
     /// Where metrics are served.
@@ -368,7 +372,9 @@ impl Options {
             }
         };
         let folders = Folders::of(environment);
-        Ok(Checked { options: self, node_name, folders, gates, address, exposition })
+        let disabled_stages = Stages::parse(&self.runtime_hooks_disable_stages)
+            .map_err(|error| wrong("runtime-hooks-disable-stages", error))?;
+        Ok(Checked { options: self, node_name, folders, disabled_stages, gates, address, exposition })
     }
 
     /// The filter of the logs.
@@ -392,6 +398,36 @@ impl Checked {
             run: folders.or(run_root_dir.as_ref(), "/host-run/", "/run/"),
             kubelet: self.options.var_lib_kubelet_dir.clone(),
         }
+    }
+
+    /// What flags and gates say for runtime hooks.
+    fn hooks(&self) -> HookOptions {
+        let options = &self.options;
+        let policy = |name: &str| FailurePolicy::named(name).unwrap_or_default();
+        HookOptions {
+            hooks: Hooks::of_gates(|gate| self.gates.enabled(gate)),
+            disabled_stages: self.disabled_stages,
+            failure_policy: policy(&options.runtime_hooks_failure_policy),
+            plugin_failure_policy: policy(&options.runtime_hooks_plugin_failure_policy),
+            lifts_quota: !options.disable_unset_cpu_quota,
+            binds_be_to_nodes: self.gates.enabled("BECPUManager"),
+            moves_tasks: options.enable_pod_taskids,
+            gpu: GpuOptions {
+                hami_core_library: options.hami_core_library_directory_path.clone().into(),
+                monitors_shared_gpus: self.gates.enabled("HamiCoreVGPUMonitor"),
+            },
+        }
+    }
+
+    /// Where container runtimes are found.
+    pub fn runtimes(&self) -> Runtimes {
+        let options = &self.options;
+        let endpoints = RuntimeEndpoints {
+            containerd: options.containerd_endpoint.clone().into(),
+            docker: options.docker_endpoint.clone().into(),
+            pouch: options.pouch_endpoint.clone().into(),
+        };
+        Runtimes::new(&self.roots().var_run, endpoints)
     }
 
     /// How the agent runs.
@@ -447,6 +483,14 @@ impl Checked {
                 memory_cool_time: seconds(options.memory_evict_cool_time_seconds),
                 only_by_api: options.only_evict_by_api,
             },
+            hooks: self.hooks(),
+            audit: self.gates.enabled("AuditEvents").then(|| AuditSettings {
+                folder: options.audit_log_dir.clone(),
+                verbosity: options.audit_verbose,
+                bytes_max: options.audit_max_disk_space_mb << 20,
+                readers_max: options.audit_max_concurrent_readers,
+                page_max: options.audit_max_events_limit,
+            }),
             xpu_device_infos: options.xpu_device_infos_dir.clone(),
         }
     }

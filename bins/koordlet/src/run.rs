@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use koord_koordlet_runtime::{Agent, Feed, Host, KubeletClient, Settings, Worker, cgroup_version, install};
+use koord_koordlet_runtime::{Agent, Feed, Host, KubeletClient, Runtimes, Settings, Worker, cgroup_version, install};
 use koord_koordlet_system::{KernelWriter, ObservingWriter, Version, Writer};
 use koord_program::{
     ControllerSettings, Dependencies, Program,
@@ -31,6 +31,7 @@ pub async fn run(checked: Checked, stop: CancellationToken) -> Result<()> {
     let config = api_server(None, &kubeconfig).await?;
     let dependencies = Dependencies::connected_by(config.clone())?;
     let settings = checked.settings();
+    let runtimes = checked.runtimes();
     let kubelet = KubeletClient::new(settings.kubelet.clone(), config);
     let program = ControllerSettings {
         kubeconfig: None,
@@ -44,7 +45,7 @@ pub async fn run(checked: Checked, stop: CancellationToken) -> Result<()> {
         gates: checked.gates,
     };
     let exposition = checked.options.metrics.with_manifest(checked.exposition);
-    run_with(settings, program, exposition, kubelet, dependencies, stop).await
+    run_with(settings, program, exposition, kubelet, runtimes, dependencies, stop).await
 }
 
 /// Runs an agent with given dependencies until `stop`.
@@ -57,6 +58,7 @@ pub async fn run_with(
     program: ControllerSettings,
     exposition: Exposition,
     kubelet: KubeletClient,
+    runtimes: Runtimes,
     dependencies: Dependencies,
     stop: CancellationToken,
 ) -> Result<()> {
@@ -79,8 +81,8 @@ pub async fn run_with(
     let feed = Feed::of(core, &settings.node_name, settings.features.has("BlkIOReconcile"));
     let writer: Box<dyn Writer> =
         if settings.only_observes { Box::new(ObservingWriter) } else { Box::new(KernelWriter) };
-    let agent = Arc::new(Mutex::new(Agent::new(settings, host, writer)));
-    let worker = Worker::new(agent, feed, kubelet, core);
+    let agent = Arc::new(Mutex::new(Agent::new(settings, host, writer, core.random().number(), core.clock().moment())));
+    let worker = Worker::new(agent, feed, kubelet, runtimes, core);
     let mut manager = program.manager_led_by(|_| None);
     manager.show_all_metrics_at_once();
     install(worker, &mut manager);

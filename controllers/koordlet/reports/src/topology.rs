@@ -46,7 +46,7 @@ pub struct TopologyReport {
     pub numa_reservation: Option<String>,
     pub policies: Vec<String>,
     pub zones: Vec<Zone>,
-    pub topology: NodeTopology,
+    pub topology: Arc<NodeTopology>,
     /// Annotations of pods and of the node that cannot be read; they count as absent.
     pub refused: Vec<String>,
 }
@@ -136,14 +136,14 @@ impl TopologyReport {
             }
         }
 
-        let topology = NodeTopology {
+        let topology = Arc::new(NodeTopology {
             cpus: cpus.clone(),
             shared_pools: pools(machine, &ls),
             be_shared_pools: pools(machine, &be),
             is_kubelet_static: kubelet.is_some_and(KubeletConfiguration::is_static),
             reserved,
             system,
-        };
+        });
         Ok(Self {
             annotations: texts(&input, &topology, &reservation, system_qos.as_ref(), &allocations),
             numa_reservation: node.labels.get(ENABLE_NUMA_RESERVATION.name()).cloned(),

@@ -4,6 +4,7 @@ use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     fmt,
+    path::PathBuf,
     time::Duration,
 };
 
@@ -108,12 +109,7 @@ impl Resolver {
     pub fn submit(&mut self, strategy: &'static str, constraints: Constraints) {
         let mut before = self.named.remove(strategy).unwrap_or_default();
         let mut named = BTreeSet::new();
-        let mut by_target: BTreeMap<Target, Vec<Wanted>> = BTreeMap::new();
-        for mut constraint in constraints.0 {
-            let target = std::mem::replace(&mut constraint.target, Target::System(Default::default()));
-            by_target.entry(target).or_default().push(Wanted::new(strategy, constraint));
-        }
-        for (target, wanted) in by_target {
+        for (target, wanted) in by_target(strategy, constraints) {
             before.remove(&target);
             self.want(&target, strategy, wanted);
             named.insert(target);
@@ -122,6 +118,14 @@ impl Resolver {
             self.want(&target, strategy, Vec::new());
         }
         self.named.insert(strategy, named);
+    }
+
+    /// Takes what a strategy wants of further files, beside what it wants already.
+    pub fn submit_more(&mut self, strategy: &'static str, constraints: Constraints) {
+        for (target, wanted) in by_target(strategy, constraints) {
+            self.want(&target, strategy, wanted);
+            self.named.entry(strategy).or_default().insert(target);
+        }
     }
 
     /// Forgets everything about cgroups that are not there any more.
@@ -332,6 +336,15 @@ impl fmt::Display for State {
             Self::Foreign { theirs } => write!(f, "another program keeps writing {theirs}; it is not fought"),
         }
     }
+}
+
+fn by_target(strategy: &'static str, constraints: Constraints) -> BTreeMap<Target, Vec<Wanted>> {
+    let mut by_target: BTreeMap<Target, Vec<Wanted>> = BTreeMap::new();
+    for mut constraint in constraints.0 {
+        let target = std::mem::replace(&mut constraint.target, Target::System(PathBuf::new()));
+        by_target.entry(target).or_default().push(Wanted::new(strategy, constraint));
+    }
+    by_target
 }
 
 fn pause(tries: u32, longest: Duration) -> Duration {

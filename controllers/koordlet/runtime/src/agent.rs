@@ -2,22 +2,32 @@
 //!
 //! It has no client, no tasks and no clock. The program runs it beside real watches, and a test beside a fixture tree in virtual time.
 
+mod enforcement;
+mod eviction;
+mod hooks;
+mod node_effects;
 mod sampling;
 mod topology;
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
 use koord_core::clock::Moment;
 use koord_koordlet_framework::{Node, NodeTopology, Pod};
-use koord_koordlet_resolver::{MountedFiles, Outcome, Resolver, Written};
+use koord_koordlet_hooks::{Response, Rules};
+use koord_koordlet_resolver::{MountedFiles, Outcome, Resolver};
 use koord_koordlet_system::{Cgroups, Writer};
 
 use self::{
+    enforcement::Enforcement,
+    eviction::Evictions,
+    hooks::Hooks,
     sampling::{Sampling, Slo},
     topology::Topology,
 };
 use crate::{
+    audit::{AuditEvent, AuditLog, Subject},
     capability::Capabilities,
     exchange::{Effect, Input, Object},
     host::Host,
@@ -41,8 +51,13 @@ pub struct Agent {
     topology: Topology,
     resolver: Resolver,
     sampling: Sampling,
+    enforcement: Enforcement,
+    evictions: Evictions,
+    hooks: Hooks,
+    audit: Option<AuditLog>,
+    /// Counts changes of the node's labels, annotations and amounts.
+    node_generation: u64,
     effects: Vec<Effect>,
-    written: Vec<Written>,
     id_last: u64,
 }
 
@@ -55,7 +70,9 @@ pub struct Now {
 
 impl Agent {
     /// An agent of a node. It changes files through the writer.
-    pub fn new(settings: Settings, host: Host, writer: Box<dyn Writer>) -> Self {
+    ///
+    /// `seed` is what random choices follow from, `start` the time of the start.
+    pub fn new(settings: Settings, host: Host, writer: Box<dyn Writer>, seed: u64, start: Moment) -> Self {
         let cgroups = Cgroups::new(settings.roots.cgroup.clone(), host.layout);
         Self {
             files: MountedFiles::new(cgroups, writer),
@@ -69,8 +86,12 @@ impl Agent {
             topology: Topology::default(),
             resolver: Resolver::new(settings.intervals.verify),
             sampling: Sampling::new(&settings, &host),
+            enforcement: Enforcement::new(&settings, &host.machine, seed, start),
+            evictions: Evictions::default(),
+            hooks: Hooks::new(&settings, &host.machine),
+            audit: settings.audit.clone().map(AuditLog::new),
+            node_generation: 0,
             effects: Vec::new(),
-            written: Vec::new(),
             id_last: 0,
             settings,
             host,
@@ -90,7 +111,9 @@ impl Agent {
             Input::Object(object) => self.object(object),
             Input::Listed => self.topology.is_listed = true,
             Input::Written { id, result } => self.answered(id, &result, now),
-            Input::Stopped { .. } => {}
+            Input::Stopped { id, result } => {
+                self.eviction_answered(id, result.err(), now);
+            }
             Input::PodFolder => self.kubelet.hurry(now.moment),
         }
     }
@@ -98,8 +121,12 @@ impl Agent {
     fn object(&mut self, object: Object) {
         match object {
             Object::Node(node) => {
+                let is_same = self.node == node;
                 self.node = node;
-                self.topology.is_stale = true;
+                if !is_same {
+                    self.node_generation += 1;
+                    self.topology.hurry();
+                }
             }
             Object::Metric(metric) => self.metric = metric,
             Object::Slo(slo) => self.take_slo(slo.as_deref()),
@@ -112,8 +139,9 @@ impl Agent {
     }
 
     fn pods_changed(&mut self) {
-        self.topology.is_stale = true;
+        self.topology.hurry();
         self.resolver.look_for_gone();
+        self.evictions.ledger.retain(&self.kubelet.pods);
         self.sampling.collectors.set_pods(&self.kubelet.pods);
     }
 
@@ -123,6 +151,9 @@ impl Agent {
             Ok((code, body)) => Some(format!("HTTP {code}: {body}")),
             Err(reason) => Some(reason.clone()),
         };
+        if self.eviction_answered(id, error.clone(), now) {
+            return;
+        }
         self.topology.answered(id, error.as_deref(), now.moment, &mut self.capabilities);
     }
 
@@ -131,7 +162,9 @@ impl Agent {
         let kubelet = self.node.as_ref().and_then(|_| self.kubelet.due());
         let topology = self.node.as_ref().and_then(|_| self.topology.due(&self.settings));
         let sampling = Some(self.sampling.due());
-        [kubelet, topology, sampling].into_iter().flatten().min().unwrap_or_default()
+        let enforcement = self.kubelet.has_pods.then(|| self.enforcement.due(&self.settings)).flatten();
+        let hooks = self.hooks.due();
+        [kubelet, topology, sampling, enforcement, hooks].into_iter().flatten().min().unwrap_or_default()
     }
 
     /// Does all that is due, files included. `time` shows the moment at which it is called: samples carry the time at which they were taken.
@@ -142,16 +175,61 @@ impl Agent {
             self.report_topology(now);
         }
         self.sample(now.moment, time);
+        self.run_hooks(now);
+        self.enforce(now);
+        self.evict(now);
         let outcome = self.resolver.pass(now.moment, &mut self.files);
-        self.resolved(outcome);
+        self.resolved(outcome, now);
+        if let Some(audit) = &mut self.audit {
+            audit.tick(now.moment);
+        }
         std::mem::take(&mut self.effects)
     }
 
-    fn resolved(&mut self, outcome: Outcome) {
+    fn resolved(&mut self, outcome: Outcome, now: Now) {
         for (target, value, reason) in &outcome.refused {
             tracing::warn!(%target, %value, reason, "the kernel refuses a value");
         }
-        self.written.extend(outcome.written);
+        for (target, value) in &outcome.foreign {
+            tracing::warn!(%target, %value, "another program keeps writing this file; it is not fought");
+        }
+        for written in &outcome.written {
+            let name = written.target.cgroup().map_or_else(String::new, ToString::to_string);
+            let message = format!("update {} to {}", written.target, written.value);
+            let event = AuditEvent::of(Subject::Group, 3, &name, "UpdateCgroups", message, now.time);
+            self.audit(&event, now);
+        }
+    }
+
+    /// Carries out what hooks answered a container runtime: files of the pod's cgroup, which no runtime writes, and effects. Refused settings are logged.
+    pub fn called(&mut self, response: &Response, now: Now) {
+        for refused in &response.refused {
+            tracing::warn!("{refused}");
+        }
+        for effect in &response.effects {
+            self.hook_effect(effect, now);
+        }
+        if !response.constraints.0.is_empty() {
+            self.resolver.submit_more(hooks::STRATEGY, response.constraints.clone());
+            let outcome = self.resolver.pass(now.moment, &mut self.files);
+            self.resolved(outcome, now);
+        }
+    }
+
+    fn audit(&mut self, event: &AuditEvent, now: Now) {
+        if let Some(audit) = &mut self.audit {
+            audit.record(event, now.moment, now.time);
+        }
+    }
+
+    /// The audit, where it is on.
+    pub fn audit_log(&mut self) -> Option<&mut AuditLog> {
+        self.audit.as_mut()
+    }
+
+    /// What calls of container runtimes follow.
+    pub fn rules(&self) -> Arc<ArcSwapOption<Rules>> {
+        Arc::clone(&self.hooks.rules)
     }
 
     /// The pods of the node.
@@ -165,7 +243,7 @@ impl Agent {
     }
 
     /// The CPUs of the node and their pools, once they are known.
-    pub fn topology(&self) -> Option<&NodeTopology> {
+    pub fn topology(&self) -> Option<&Arc<NodeTopology>> {
         self.topology.report.as_ref().map(|report| &report.topology)
     }
 

@@ -3,16 +3,17 @@
 use std::{io, path::Path};
 
 use koord_koordlet_system::{
-    Driver, HostTree, KubeletProcess, Layout, Machine, NumaGap, NumaNodes, Roots, Version, configured_cgroup_driver, read,
+    Disks, Driver, HostTree, KubeletProcess, Layout, Machine, NumaGap, NumaNodes, Roots, Version, configured_cgroup_driver, read,
 };
 
 /// What of the node does not change while the agent runs.
-#[derive(Debug)]
 pub struct Host {
     pub layout: Layout,
     /// How the driver of cgroups was found.
     pub driver_source: DriverSource,
     pub machine: Machine,
+    /// The disks as lsblk, vgs, lvs and findmnt print them, where sysfs shows none.
+    pub disk_programs: Option<Box<dyn Fn() -> Disks + Send>>,
 }
 
 /// How the driver of cgroups was found.
@@ -43,6 +44,7 @@ impl Host {
             layout: Layout { version, driver },
             driver_source,
             machine: Machine::discover(&HostTree, roots),
+            disk_programs: None,
         }
     }
 
@@ -53,6 +55,17 @@ impl Host {
     /// A number is missing among them.
     pub fn numa(roots: &Roots) -> Result<NumaNodes, NumaGap> {
         NumaNodes::discover(&HostTree, roots)
+    }
+}
+
+impl Host {
+    /// The disks as they are now.
+    pub(crate) fn disks(&self, roots: &Roots) -> Disks {
+        let disks = Disks::discover(&HostTree, roots);
+        match &self.disk_programs {
+            Some(programs) if disks.numbers().next().is_none() => programs(),
+            _ => disks,
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 mod agent;
 pub mod audit;
 pub mod capability;
+mod container_stopper;
 mod exchange;
 mod host;
 mod kubelet;
@@ -15,6 +16,7 @@ mod settings;
 mod shell;
 
 pub use agent::{Agent, Now};
+pub use container_stopper::{RuntimeEndpoints, Runtimes};
 pub use exchange::{Effect, Input, KubeletPath, Object};
 pub use host::{DriverSource, Host, cgroup_version};
 pub use kubelet_client::KubeletClient;

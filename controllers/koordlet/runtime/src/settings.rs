@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
+use koord_koordlet_hooks::Options;
 use koord_koordlet_system::Roots;
+
+use crate::audit::AuditSettings;
 
 /// How an agent runs.
 #[derive(Clone, Debug)]
@@ -24,6 +27,10 @@ pub struct Settings {
     pub reports_node_metric: bool,
     pub prediction: PredictionSettings,
     pub eviction: EvictionSettings,
+    /// What flags and gates say for runtime hooks.
+    pub hooks: Options,
+    /// How events are audited; `None` for not at all.
+    pub audit: Option<AuditSettings>,
     /// Where device files of vendors are.
     pub xpu_device_infos: PathBuf,
 }

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     agent::{Agent, Now},
+    container_stopper::Runtimes,
     exchange::{Effect, Input, Object},
     kubelet_client::KubeletClient,
     objects::{ClaimObject, DeviceObject, Kept, MetricObject, SloObject, TopologyObject, View},
@@ -94,6 +95,7 @@ pub struct Worker {
 #[derive(Clone)]
 struct Outside {
     kubelet: Arc<KubeletClient>,
+    runtimes: Runtimes,
     events: Arc<dyn EventSink>,
     clock: SharedClock,
     inputs: mpsc::UnboundedSender<Input>,
@@ -101,7 +103,7 @@ struct Outside {
 
 impl Worker {
     /// Joins an agent with its feed.
-    pub fn new(agent: Arc<Mutex<Agent>>, feed: Feed, kubelet: KubeletClient, core: &Core) -> Self {
+    pub fn new(agent: Arc<Mutex<Agent>>, feed: Feed, kubelet: KubeletClient, runtimes: Runtimes, core: &Core) -> Self {
         let (inputs, answers) = mpsc::unbounded_channel();
         let caches = core.caches().clone();
         Self {
@@ -109,6 +111,7 @@ impl Worker {
             feed,
             outside: Outside {
                 kubelet: Arc::new(kubelet),
+                runtimes,
                 events: Arc::clone(core.events()),
                 clock: Arc::clone(core.clock()),
                 inputs,
@@ -201,7 +204,11 @@ impl Outside {
             }
             Effect::Event(event) => self.events.record(COMPONENT, event),
             Effect::StopContainer { id, container } => {
-                answer(Input::Stopped { id, result: Err(format!("{container} cannot be stopped directly yet")) });
+                let runtimes = self.runtimes.clone();
+                tokio::spawn(async move {
+                    let result = runtimes.stop(&container).await;
+                    answer(Input::Stopped { id, result });
+                });
             }
         }
     }

@@ -30,8 +30,8 @@ pub(super) struct Topology {
     pub(super) live: Option<Arc<TopologyObject>>,
     /// Whether the objects of the node are known: before that, nothing is created.
     pub(super) is_listed: bool,
-    /// Whether pods or the node have changed since the report was computed.
-    pub(super) is_stale: bool,
+    /// Counts changes of the topology.
+    pub(super) generation: u64,
     next: Option<Moment>,
     /// The write that has no answer yet.
     under_way: Option<u64>,
@@ -46,6 +46,11 @@ const FAILURE_PAUSE: Duration = Duration::from_secs(3);
 impl Topology {
     pub(super) fn due(&self, settings: &Settings) -> Option<Moment> {
         settings.intervals.topology.map(|_| self.next.unwrap_or_default())
+    }
+
+    /// Pods or the node have changed: the report is computed at once.
+    pub(super) fn hurry(&mut self) {
+        self.next = None;
     }
 
     pub(super) fn answered(
@@ -82,6 +87,9 @@ impl Agent {
                     tracing::warn!("{refused}");
                 }
                 self.topology.refused.clone_from(&report.refused);
+                if self.topology.report.as_ref().is_none_or(|known| known.topology != report.topology) {
+                    self.topology.generation += 1;
+                }
                 self.topology.report = Some(report);
                 self.capabilities.active(FEATURE);
             }

@@ -1,0 +1,209 @@
+//! Strategies in their intervals: what they want is submitted to the resolver, what else they decide is carried out.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+
+use koord_core::clock::Moment;
+use koord_koordlet_qos::{
+    Feature, Features, Gauge, Generations, Input, Note, NoteKind, Options, PodDisks, Resctrl, Strategies, Strategy,
+};
+use koord_koordlet_system::{
+    Disks, HostTree, Kernel as _, Machine,
+    resctrl::{ResctrlInfo, supported_vendor},
+};
+
+use super::{Agent, Now};
+use crate::{
+    capability::State,
+    objects::ClaimVolumes,
+    settings::{Intervals, Settings},
+};
+
+/// The strategies, and what they need beside the samples.
+#[derive(Debug)]
+pub(super) struct Enforcement {
+    pub(super) strategies: Strategies,
+    features: Features,
+    next: BTreeMap<Strategy, Moment>,
+    /// All series of each strategy.
+    pub(super) gauges: BTreeMap<Strategy, Vec<Gauge>>,
+    notes: BTreeMap<Strategy, Vec<Note>>,
+    pub(super) resctrl: Option<Resctrl>,
+    pub(super) disks: Option<KnownDisks>,
+    disks_next: Option<Moment>,
+}
+
+/// Disks and the volumes of claims.
+#[derive(Debug)]
+pub(super) struct KnownDisks {
+    disks: Disks,
+    pub(super) volumes: ClaimVolumes,
+    kubelet: std::path::PathBuf,
+    pub(super) generation: u64,
+}
+
+impl PodDisks for KnownDisks {
+    fn disks(&self) -> &Disks {
+        &self.disks
+    }
+
+    fn volume_of_claim(&self, namespace: &str, claim: &str) -> Option<Arc<str>> {
+        self.volumes.get(&format!("{namespace}/{claim}")).map(|volume| volume.as_str().into())
+    }
+
+    fn kubelet_folder(&self) -> &Path {
+        &self.kubelet
+    }
+}
+
+const DISKS_INTERVAL: Duration = Duration::from_secs(60);
+
+fn interval(strategy: Strategy, intervals: &Intervals) -> Duration {
+    match strategy {
+        Strategy::CpuSuppress => intervals.cpu_suppress,
+        Strategy::CpuEvict => intervals.cpu_evict,
+        Strategy::MemoryEvict => intervals.memory_evict,
+        Strategy::CpuBurst
+        | Strategy::CgroupReconcile
+        | Strategy::Resctrl
+        | Strategy::BlkIo
+        | Strategy::SystemConfig => intervals.reconcile,
+    }
+}
+
+impl Enforcement {
+    pub(super) fn new(settings: &Settings, machine: &Machine, seed: u64, start: Moment) -> Self {
+        let options = Options {
+            cpu_evict_cool_down: settings.eviction.cpu_cool_time,
+            memory_evict_cool_down: settings.eviction.memory_cool_time,
+            seed,
+        };
+        let features = Feature::ALL.into_iter().filter(|feature| settings.features.has(feature.name()));
+        let info = ResctrlInfo::discover(&HostTree, &settings.roots.sys_fs.join("resctrl"));
+        let vendor = supported_vendor(&machine.info);
+        let resctrl = vendor.ok().map(|vendor| Resctrl { vendor, cache: info.l3_mask, assigns_tasks: true });
+        let (next, gauges, notes) = Default::default();
+        Self {
+            strategies: Strategies::new(options, start),
+            features: features.fold(Features::none(), Features::with),
+            next,
+            gauges,
+            notes,
+            resctrl,
+            disks: None,
+            disks_next: None,
+        }
+    }
+
+    /// When a strategy runs next; `None` when none ever does.
+    pub(super) fn due(&self, settings: &Settings) -> Option<Moment> {
+        let runs = Strategy::ALL.into_iter().filter(|strategy| !interval(*strategy, &settings.intervals).is_zero());
+        runs.map(|strategy| self.next.get(&strategy).copied().unwrap_or_default()).min()
+    }
+}
+
+impl Agent {
+    /// Runs the strategies that are due.
+    pub(super) fn enforce(&mut self, now: Now) {
+        if !self.kubelet.has_pods {
+            return;
+        }
+        self.look_at_disks(now);
+        for strategy in Strategy::ALL {
+            let interval = interval(strategy, &self.settings.intervals);
+            let is_due = self.enforcement.next.get(&strategy).is_none_or(|next| *next <= now.moment);
+            if interval.is_zero() || !is_due {
+                continue;
+            }
+            self.enforcement.next.insert(strategy, now.moment + interval);
+            self.run_strategy(strategy, now);
+        }
+    }
+
+    fn run_strategy(&mut self, strategy: Strategy, now: Now) {
+        let generations = Generations {
+            pods: self.kubelet.generation,
+            node: self.node_generation,
+            slo: self.slo.generation,
+            topology: self.topology.generation,
+            disks: self.enforcement.disks.as_ref().map_or(0, |disks| disks.generation),
+        };
+        let input = Input {
+            now: now.moment,
+            time: now.time,
+            collect_interval: self.settings.intervals.collect,
+            features: self.enforcement.features,
+            generations,
+            node: self.node.as_deref(),
+            slo: self.slo.merged.as_ref(),
+            topology: self.topology.report.as_ref().map(|report| &*report.topology),
+            pods: &self.kubelet.pods,
+            store: &self.sampling.store,
+            kernel: self.files.cgroups(),
+            roots: &self.settings.roots,
+            files: &HostTree,
+            evicted: &self.evictions.ledger,
+            disks: self.enforcement.disks.as_ref().map(|disks| disks as &dyn PodDisks),
+            resctrl: self.enforcement.resctrl.as_ref(),
+        };
+        let outcome = self.enforcement.strategies.run(strategy, &input);
+        if let Some(constraints) = outcome.constraints {
+            self.resolver.submit(strategy.name(), constraints);
+        }
+        if let Some(gauges) = outcome.gauges {
+            self.enforcement.gauges.insert(strategy, gauges);
+        }
+        if let Some(notes) = outcome.notes {
+            self.note(strategy, notes);
+        }
+        for group in outcome.groups.into_iter().flatten() {
+            self.ensure_group(&group, now);
+        }
+        for write in outcome.writes {
+            self.write_system(&write, now);
+        }
+        if let Some(round) = outcome.evictions {
+            self.evictions.begin(strategy, round);
+        }
+    }
+
+    /// What keeps a strategy from its work becomes its capability, and is logged when it is new.
+    fn note(&mut self, strategy: Strategy, notes: Vec<Note>) {
+        let known = self.enforcement.notes.entry(strategy).or_default();
+        if *known == notes {
+            return;
+        }
+        known.clone_from(&notes);
+        let worst = notes.iter().find(|note| note.kind != NoteKind::Skipped);
+        let state = match worst {
+            Some(note) => {
+                State::Degraded { reason: note.reason.to_string(), remedy: note.remedy.to_owned() }
+            }
+            None => State::Active,
+        };
+        self.capabilities.set(strategy.name(), state);
+        for note in notes.iter().filter(|note| note.kind == NoteKind::Skipped) {
+            tracing::debug!(strategy = strategy.name(), reason = %note.reason, "a round was skipped");
+        }
+    }
+
+    fn look_at_disks(&mut self, now: Now) {
+        let is_on = self.settings.features.has(Feature::BlkIoReconcile.name());
+        if !is_on || self.enforcement.disks_next.is_some_and(|next| next > now.moment) {
+            return;
+        }
+        self.enforcement.disks_next = Some(now.moment + DISKS_INTERVAL);
+        let disks = self.host.disks(&self.settings.roots);
+        let known = &mut self.enforcement.disks;
+        let is_same = known.as_ref().is_some_and(|known| known.disks == disks && known.volumes == self.claims);
+        if !is_same {
+            let generation = known.as_ref().map_or(1, |known| known.generation + 1);
+            let kubelet = self.settings.roots.kubelet.clone();
+            *known = Some(KnownDisks { disks, volumes: self.claims.clone(), kubelet, generation });
+        }
+    }
+
+    /// The version of cgroups, for reports.
+    pub fn layout(&self) -> koord_koordlet_system::Layout {
+        self.files.cgroups().layout()
+    }
+}

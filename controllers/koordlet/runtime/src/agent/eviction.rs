@@ -1,0 +1,147 @@
+//! Evictions that strategies decided on, carried out one by one: through the API server, or by stopping containers.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use koord_koordlet_qos::{
+    Strategy,
+    eviction::{Answer, EVICT_POD_FAIL, EVICT_POD_SUCCESS, Eviction, EvictionRound, Ledger, Means},
+};
+use koord_resource::controller::ResourceKind;
+use koord_runtime::{
+    events::{Event, EventType, Regarded},
+    key::ObjectKey,
+    uid::Uid,
+    write::{Action, Deletion, Write},
+};
+
+use super::{Agent, Now};
+use crate::{
+    audit::{AuditEvent, Subject},
+    exchange::Effect,
+};
+
+/// Rounds that are not carried out yet.
+#[derive(Debug, Default)]
+pub(super) struct Evictions {
+    /// Pods that were evicted and are still there.
+    pub(super) ledger: Ledger,
+    rounds: VecDeque<(Strategy, EvictionRound)>,
+    under_way: Option<UnderWay>,
+    /// How many pods were evicted.
+    pub(super) count: u64,
+}
+
+/// The eviction that has no answer yet.
+#[derive(Debug)]
+struct UnderWay {
+    eviction: Eviction,
+    /// The writes or stops that are waited for.
+    ids: BTreeSet<u64>,
+    means: Means,
+    /// The first thing that failed.
+    error: Option<String>,
+}
+
+impl Evictions {
+    /// Takes a round. A strategy has one at a time.
+    pub(super) fn begin(&mut self, strategy: Strategy, round: EvictionRound) {
+        self.rounds.push_back((strategy, round));
+    }
+}
+
+impl Agent {
+    /// Starts the next eviction when none is under way.
+    pub(super) fn evict(&mut self, now: Now) {
+        if self.evictions.under_way.is_some() {
+            return;
+        }
+        while let Some((strategy, round)) = self.evictions.rounds.front_mut() {
+            let strategy = *strategy;
+            if let Some(eviction) = round.next(&self.evictions.ledger) {
+                self.start_eviction(eviction, now);
+                return;
+            }
+            if let Some((_, round)) = self.evictions.rounds.pop_front() {
+                self.enforcement.strategies.finish(strategy, &round, now.moment);
+            }
+        }
+    }
+
+    fn start_eviction(&mut self, eviction: Eviction, now: Now) {
+        let pod = &eviction.pod;
+        let mut ids = BTreeSet::new();
+        let mut error = None;
+        let means = if self.settings.only_observes {
+            error = Some("--observe-only is set: nobody is evicted".to_owned());
+            Means::Api
+        } else if self.settings.eviction.only_by_api {
+            let id = self.next_id();
+            ids.insert(id);
+            let action = Action::Evict(Deletion::of(Uid::from(&*pod.uid)));
+            let write = Write { kind: ResourceKind::POD, key: ObjectKey::new(&pod.namespace, &pod.name), action };
+            self.effects.push(Effect::Write { id, write });
+            Means::Api
+        } else {
+            let containers: Vec<_> = eviction.containers_to_stop().into_iter().cloned().collect();
+            if containers.is_empty() {
+                error = Some("none of its containers runs".to_owned());
+            }
+            for container in containers {
+                let id = self.next_id();
+                ids.insert(id);
+                self.effects.push(Effect::StopContainer { id, container });
+            }
+            Means::StoppedContainers
+        };
+        let is_answered = ids.is_empty();
+        self.evictions.under_way = Some(UnderWay { eviction, ids, means, error });
+        if is_answered {
+            self.end_eviction(now);
+        }
+    }
+
+    /// Takes the answer to a write or a stop; returns whether it was one of an eviction.
+    pub(super) fn eviction_answered(&mut self, id: u64, error: Option<String>, now: Now) -> bool {
+        let Some(under_way) = self.evictions.under_way.as_mut() else { return false };
+        if !under_way.ids.remove(&id) {
+            return false;
+        }
+        if under_way.error.is_none() {
+            under_way.error = error;
+        }
+        if under_way.ids.is_empty() {
+            self.end_eviction(now);
+        }
+        true
+    }
+
+    fn end_eviction(&mut self, now: Now) {
+        let Some(UnderWay { eviction, means, error, .. }) = self.evictions.under_way.take() else { return };
+        let answer = match error {
+            None => Answer::Accepted(means),
+            Some(error) => Answer::Failed { error },
+        };
+        if let Some((_, round)) = self.evictions.rounds.front_mut() {
+            round.report(&eviction, &answer, &mut self.evictions.ledger, now.moment);
+        }
+        let is_accepted = matches!(answer, Answer::Accepted(_));
+        let pod = &eviction.pod;
+        let message = format!("{}; {}: {}", eviction.message(&answer), eviction.reason.setting, eviction.reason.formula);
+        if is_accepted {
+            self.evictions.count += 1;
+            tracing::info!(pod = pod.key(), message, "a pod was evicted");
+        } else {
+            tracing::warn!(pod = pod.key(), message, "a pod could not be evicted");
+        }
+        let about = Regarded {
+            kind: ResourceKind::POD,
+            key: ObjectKey::new(&pod.namespace, &pod.name),
+            uid: Uid::from(&*pod.uid),
+        };
+        let reason = if is_accepted { EVICT_POD_SUCCESS } else { EVICT_POD_FAIL };
+        self.effects.push(Effect::Event(Event::new(about, EventType::Warning, "Evicting", reason, message.clone())));
+        let mut audited = AuditEvent::of(Subject::Pod, 0, &pod.name, reason, message, now.time);
+        pod.namespace.as_ref().clone_into(&mut audited.namespace);
+        self.audit(&audited, now);
+    }
+}

@@ -1,0 +1,156 @@
+//! Hooks on the pods that run, and the rules that calls of container runtimes follow.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use koord_core::clock::Moment;
+use koord_koordlet_hooks::{KernelSwitches, Options, Reconciler, RuleInputs, Rules, SCHED_CORE, SCHED_GROUP_IDENTITY, ResctrlMachine};
+use koord_koordlet_system::{
+    Kernel as _, Resource, Roots, read,
+    resctrl::{Schemata, supported_vendor, ResctrlInfo},
+    HostTree,
+};
+
+use super::{Agent, Now};
+use crate::{capability::State, settings::Settings};
+
+/// Rules and the reconciler.
+pub(super) struct Hooks {
+    options: Options,
+    reconciler: Reconciler,
+    /// What calls of container runtimes follow; none before they are computed for the first time.
+    pub(super) rules: Arc<ArcSwapOption<Rules>>,
+    machine: Option<Arc<ResctrlMachine>>,
+    /// What the rules were computed from.
+    seen: Option<(u64, u64, u64, KernelSwitches)>,
+    /// The pods that were reconciled last.
+    pods: u64,
+    next: Option<Moment>,
+    refused: Vec<String>,
+}
+
+/// The name under which constraints of hooks are submitted.
+pub(super) const STRATEGY: &str = "RuntimeHooks";
+
+impl Hooks {
+    pub(super) fn new(settings: &Settings, machine: &koord_koordlet_system::Machine) -> Self {
+        let resctrl = settings.roots.sys_fs.join("resctrl");
+        let found = || {
+            let vendor = supported_vendor(&machine.info).ok()?;
+            let ways = ResctrlInfo::discover(&HostTree, &resctrl).l3_mask?;
+            let root = Schemata::parse(&read(&resctrl.join("schemata")).ok()?).ok()?;
+            Some(Arc::new(ResctrlMachine { vendor, ways, root }))
+        };
+        Self {
+            options: settings.hooks.clone(),
+            reconciler: Reconciler::default(),
+            rules: Arc::default(),
+            machine: found(),
+            seen: None,
+            pods: 0,
+            next: None,
+            refused: Vec::new(),
+        }
+    }
+
+    /// When pods are reconciled next though nothing changed.
+    pub(super) fn due(&self) -> Option<Moment> {
+        self.next
+    }
+}
+
+/// What the switches of the kernel say.
+fn switches(roots: &Roots, kernel: &koord_koordlet_system::Cgroups) -> KernelSwitches {
+    let switch = |file: &str| {
+        let text = read(&roots.proc.join("sys").join(file)).ok()?;
+        match text.trim_ascii() {
+            b"0" => Some(false),
+            b"1" => Some(true),
+            _ => None,
+        }
+    };
+    KernelSwitches {
+        group_identity: switch(SCHED_GROUP_IDENTITY),
+        sched_core: switch(SCHED_CORE),
+        has_group_identity_file: kernel.supports(&kernel.layout().kubepods(), Resource::GroupIdentity),
+        ..KernelSwitches::default()
+    }
+}
+
+impl Agent {
+    /// Computes the rules when what they follow from has changed, and reconciles pods when they or the rules have, and again and again.
+    pub(super) fn run_hooks(&mut self, now: Now) {
+        if !self.kubelet.has_pods {
+            return;
+        }
+        let is_late = self.hooks.next.is_none_or(|next| next <= now.moment);
+        // Switches are read with the others: who else sets them is seen at the next interval.
+        let is_changed = self.update_rules(is_late);
+        if is_late || is_changed || self.hooks.pods != self.kubelet.generation {
+            self.hooks.pods = self.kubelet.generation;
+            self.hooks.next = Some(now.moment + self.settings.intervals.hooks);
+            self.reconcile_hooks(now);
+        }
+    }
+
+    fn update_rules(&mut self, is_late: bool) -> bool {
+        let objects = (self.slo.generation, self.topology.generation, self.node_generation);
+        let known = self.hooks.seen.map(|(slo, topology, node, _)| (slo, topology, node));
+        if known == Some(objects) && !is_late {
+            return false;
+        }
+        let switches = switches(&self.settings.roots, self.files.cgroups());
+        let (slo, topology, node) = objects;
+        let seen = Some((slo, topology, node, switches));
+        if self.hooks.seen == seen {
+            return false;
+        }
+        self.hooks.seen = seen;
+        let previous = self.hooks.rules.load_full();
+        let inputs = RuleInputs {
+            options: &self.hooks.options,
+            layout: self.host.layout,
+            slo: self.slo.merged.as_ref(),
+            topology: self.topology.report.as_ref().map(|report| &report.topology),
+            node: self.node.as_deref(),
+            switches,
+            resctrl: self.hooks.machine.as_ref(),
+        };
+        self.hooks.rules.store(Some(Arc::new(Rules::new(inputs, previous.as_deref()))));
+        true
+    }
+
+    fn reconcile_hooks(&mut self, now: Now) {
+        // A switch that was set changes the rules once more.
+        for _ in 0..2 {
+            let Some(rules) = self.hooks.rules.load_full() else { return };
+            let pods = Arc::clone(&self.kubelet.pods);
+            let outcome = self.hooks.reconciler.reconcile(&pods, &rules, self.files.cgroups(), &|_| None);
+            let was_set = outcome.switches.iter().fold(false, |was_set, switch| self.set_switch(switch, now) || was_set);
+            if was_set && self.update_rules(true) {
+                continue;
+            }
+            self.resolver.submit(STRATEGY, (*outcome.constraints).clone());
+            for score in &outcome.oom_scores {
+                self.set_oom_score(score, now);
+            }
+            for group in outcome.groups {
+                self.set_group(&group.name, &group.schemata, &group.tasks, now);
+            }
+            if self.hooks.machine.is_some() {
+                self.remove_unneeded_groups(&outcome.needed_groups, now);
+            }
+            let refused: Vec<String> = outcome.refused.iter().map(ToString::to_string).collect();
+            for refused in refused.iter().filter(|refused| !self.hooks.refused.contains(refused)) {
+                tracing::warn!("{refused}");
+            }
+            let state = match refused.first() {
+                None => State::Active,
+                Some(reason) => State::Degraded { reason: reason.clone(), remedy: "correct the setting".to_owned() },
+            };
+            self.hooks.refused = refused;
+            self.capabilities.set(STRATEGY, state);
+            return;
+        }
+    }
+}
