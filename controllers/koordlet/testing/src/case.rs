@@ -115,6 +115,8 @@ pub struct Case {
     pub sandboxes: bool,
     /// What programs of the path print; `null` for one that fails.
     pub commands: BTreeMap<String, Option<String>>,
+    /// Processes that live while the case is played, and the files that have their number.
+    pub processes: BTreeMap<String, Vec<String>>,
     pub work_files: BTreeMap<String, String>,
     pub work_dirs: Option<Vec<String>>,
     /// What the kubelet answers.
@@ -195,6 +197,7 @@ impl Default for Case {
             dirs: Vec::new(),
             sandboxes: true,
             commands: BTreeMap::new(),
+            processes: BTreeMap::new(),
             work_files: BTreeMap::new(),
             work_dirs: None,
             pods: Vec::new(),

@@ -66,6 +66,10 @@ impl Tree {
                 }
             }
         }
+        // The process of the test lives as long as the case.
+        for path in case.processes.values().flatten() {
+            tree.files.insert(names.fill(path), format!("{}\n", std::process::id()));
+        }
         let all = FOLDERS.iter().filter(|folder| !case.no_dirs.iter().any(|missing| missing == *folder));
         tree.folders =
             all.map(|folder| (*folder).to_owned()).chain(case.dirs.iter().map(|folder| names.fill(folder))).collect();
