@@ -51,6 +51,10 @@ pub enum Measure {
     Cycles,
     /// Instructions in the window of the collector.
     Instructions,
+    /// Percent of the cores of the GPU with this minor number.
+    GpuCore(u32),
+    /// Bytes of memory in use on the GPU with this minor number.
+    GpuMemory(u32),
     /// Pressure of a resource over ten seconds, in percent of the time.
     Pressure(PressureOf, PressureDegree),
 }
@@ -178,6 +182,24 @@ impl Store {
         nodes
     }
 
+    /// The minor numbers of the GPUs with samples of a subject, in order.
+    pub fn gpus(&self, subject: Subject<'_>) -> Vec<u32> {
+        let minor = |measure: &Measure| if let Measure::GpuMemory(minor) = measure { Some(*minor) } else { None };
+        let named = |series: Option<&BTreeMap<Measure, Ring>>| {
+            series.into_iter().flat_map(BTreeMap::keys).filter_map(minor).collect()
+        };
+        match subject {
+            Subject::Pod(uid) => named(self.pods.get(uid)),
+            Subject::Container(id) => named(self.containers.get(id)),
+            Subject::HostApplication(name) => named(self.host_applications.get(name)),
+            subject => {
+                let subject = FixedSubject::of(subject);
+                let series = self.fixed.keys().filter(|(known, _)| Some(*known) == subject);
+                series.filter_map(|(_, measure)| minor(measure)).collect()
+            }
+        }
+    }
+
     /// Drops series whose youngest sample is older than this.
     pub fn forget_older_than(&mut self, age: Duration, now: Moment) {
         let is_young = |ring: &Ring| ring.last().is_some_and(|last| now.since(last.at) <= age);
@@ -261,6 +283,20 @@ mod tests {
         assert_eq!(last(Subject::Pod("b"), Measure::Cpu), None);
         assert_eq!(store.last(Subject::Node, Measure::Cpu, at(13), Duration::from_secs(2)), None, "too old");
         assert_eq!(store.numa_nodes(), [1]);
+    }
+
+    #[test]
+    fn gpus_are_series_of_their_users() {
+        let mut store = Store::default();
+        for (subject, minor) in [(Subject::Node, 1), (Subject::Node, 0), (Subject::Pod("a"), 1)] {
+            store.append(subject, Measure::GpuMemory(minor), at(10), 1.0);
+            store.append(subject, Measure::GpuCore(minor), at(10), 2.0);
+        }
+        store.append(Subject::System, Measure::Memory, at(10), 3.0);
+        assert_eq!((store.gpus(Subject::Node), store.gpus(Subject::Pod("a"))), (vec![0, 1], vec![1]));
+        assert_eq!((store.gpus(Subject::Pod("b")), store.gpus(Subject::System)), (vec![], vec![]));
+        let last = store.last(Subject::Pod("a"), Measure::GpuCore(1), at(11), Duration::from_secs(2));
+        assert_eq!(last.map(|last| last.value), Some(2.0));
     }
 
     #[test]
