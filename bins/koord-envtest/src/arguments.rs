@@ -50,9 +50,14 @@ pub(crate) struct Arguments {
 
     /// Also do what kube-controller-manager does: collect garbage, empty and remove namespaces that are being deleted, keep
     /// ServiceAccount `default` and ConfigMap `kube-root-ca.crt` in every namespace and the rules of aggregated ClusterRoles,
-    /// bind volumes and claims, taint nodes that are cordoned or in a bad condition. Without it the server is alone, as kube-apiserver is.
+    /// bind volumes and claims, taint nodes that are cordoned or in a bad condition, mark nodes whose kubelets are gone,
+    /// approve and sign kubelets' requests for certificates. Without it the server is alone, as kube-apiserver is.
     #[arg(long)]
     pub(crate) controllers: bool,
+
+    /// Give every new pod a ServiceAccount, which must exist, and its token, as kube-apiserver does by default.
+    #[arg(long)]
+    pub(crate) service_account_admission: bool,
 
     /// Print nothing but errors.
     #[arg(long, short)]

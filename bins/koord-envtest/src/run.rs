@@ -24,6 +24,7 @@ pub(crate) async fn run(arguments: Arguments, stop: CancellationToken) -> Result
         token_file: arguments.token_file.clone(),
         service_aliases: arguments.service_aliases.clone(),
         controllers: arguments.controllers.then(Controllers::default),
+        service_account_admission: arguments.service_account_admission,
         data_dir: arguments.data_dir.clone(),
         ..Options::default()
     })

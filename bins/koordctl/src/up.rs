@@ -53,7 +53,11 @@ impl Cluster {
     pub async fn start(args: &UpArgs, progress: &mut Progress) -> Result<Self> {
         let kubeconfig = std::path::absolute(&args.kubeconfig)
             .with_context(|| format!("--kubeconfig {}", args.kubeconfig.display()))?;
-        let place = server::Place { port: args.port, data_dir: args.data_dir.clone() };
+        let place = server::Place {
+            port: args.port,
+            data_dir: args.data_dir.clone(),
+            service_account_admission: args.service_account_admission,
+        };
         let may_replace = Kubeconfig::check(&kubeconfig, args.force, &place.owner())?;
         manager::checked(args)?;
         descheduler::configuration(args.descheduler_config.as_deref())?;

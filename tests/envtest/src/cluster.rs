@@ -21,7 +21,7 @@ use crate::journal::{Contents, Journal, JournalError};
 use crate::kinds;
 use crate::pages::StandardPages;
 use crate::request::{ApiRequest, User};
-use crate::serve::{AuthoritySigner, Kubeconfig, Kubelets, Owner, ServeError, TlsListener};
+use crate::serve::{Authority, AuthoritySigner, Kubeconfig, Kubelets, Owner, ServeError, TlsListener};
 use crate::server::ApiServer;
 use crate::shell::{Parts, Server};
 use crate::status::ApiError;
@@ -187,7 +187,10 @@ impl Cluster {
             data_dir,
             recorder,
         } = options;
-        let listener = TlsListener::bind(address, &tls_names)?;
+        let listener = TlsListener::bind_as(address, &tls_names, || match &data_dir {
+            Some(folder) => Authority::kept(folder),
+            None => Authority::new(),
+        })?;
         let admin_token = secret()?;
         let mut tokens = Tokens::new(secret()?.as_bytes());
         let groups = vec!["system:masters".to_owned()];

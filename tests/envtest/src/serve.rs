@@ -54,6 +54,15 @@ pub struct TlsListener {
 impl TlsListener {
     /// Binds `address`; port 0 takes any free one. `names` are further names that the certificate is for.
     pub fn bind(address: SocketAddr, names: &[String]) -> Result<Self, ServeError> {
+        Self::bind_as(address, names, Authority::new)
+    }
+
+    /// Binds `address` and has its certificate signed by an authority that is made then.
+    pub fn bind_as(
+        address: SocketAddr,
+        names: &[String],
+        authority: impl FnOnce() -> Result<Authority, CertificateError>,
+    ) -> Result<Self, ServeError> {
         let listener = bind(address).map_err(|error| {
             if error.is_in_use() {
                 ServeError::PortInUse { host: address.ip().to_string(), port: address.port() }
@@ -62,7 +71,7 @@ impl TlsListener {
             }
         })?;
         let address = listener.local_addr().map_err(|source| ServeError::Bind(BindError { address, source }))?;
-        let authority = Arc::new(Authority::new()?);
+        let authority = Arc::new(authority()?);
         let tls = Arc::new(authority.server_config(address.ip(), names)?);
         Ok(Self { listener, address, authority, tls })
     }

@@ -62,7 +62,12 @@ impl Place {
     async fn embedded(args: &BenchArgs, mut configuration: Configuration, gates: Gates) -> Result<Self> {
         let clock = SystemClock::shared();
         let seed = 1;
-        let server = Embedded::start(Port { port: 0, data_dir: None }, Arc::clone(&clock), seed).await?;
+        let server = Embedded::start(
+            Port { port: 0, data_dir: None, service_account_admission: false },
+            Arc::clone(&clock),
+            seed,
+        )
+        .await?;
         let client = server.client.clone();
         install::definitions(&client, Profile::Hardened, |_| {}).await?;
         install::installation(&client).await?;

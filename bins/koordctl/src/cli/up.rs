@@ -75,6 +75,10 @@ pub struct UpArgs {
     /// Keep the objects in this folder, so that they survive a restart; without it they are gone when the program ends
     #[arg(long, value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,
+    /// Give every new pod a ServiceAccount, which must exist, and its token, as kube-apiserver does: for pods on real nodes that speak to the API
+    /// server. Hollow nodes run nothing, and without it their pods are smaller
+    #[arg(long)]
+    pub service_account_admission: bool,
     /// Overwrite a kubeconfig file that exists
     #[arg(long)]
     pub force: bool,

@@ -137,7 +137,25 @@ fn objects() -> Vec<Value> {
     });
     // Real clusters have the first two from the start.
     let namespaces = [namespace(hollow::node::LEASE_NAMESPACE), namespace("default"), installed];
-    namespaces.into_iter().chain(priorities.map(priority)).chain([configuration]).collect()
+    namespaces.into_iter().chain(priorities.map(priority)).chain([configuration]).chain(node_bindings()).collect()
+}
+
+/// What kubeadm binds, so that a kubelet with a bootstrap token may ask for its certificate and gets it.
+fn node_bindings() -> [Value; 3] {
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    const REQUESTS: &str = "system:certificates.k8s.io:certificatesigningrequests";
+    [
+        ("kubeadm:kubelet-bootstrap", "system:node-bootstrapper".to_owned(), "system:bootstrappers"),
+        ("kubeadm:node-autoapprove-bootstrap", format!("{REQUESTS}:nodeclient"), "system:bootstrappers"),
+        ("kubeadm:node-autoapprove-certificate-rotation", format!("{REQUESTS}:selfnodeclient"), "system:nodes"),
+    ]
+    .map(|(name, role, group)| {
+        json!({
+            "apiVersion": format!("{GROUP}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": name},
+            "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": role},
+            "subjects": [{"apiGroup": GROUP, "kind": "Group", "name": group}],
+        })
+    })
 }
 
 async fn create(client: &Client, object: Value) -> Result<()> {

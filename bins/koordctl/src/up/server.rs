@@ -24,6 +24,8 @@ pub struct Place {
     pub port: u16,
     /// Where objects are kept over restarts.
     pub data_dir: Option<PathBuf>,
+    /// Whether new pods get a ServiceAccount and its token.
+    pub service_account_admission: bool,
 }
 
 impl Place {
@@ -48,7 +50,7 @@ impl Embedded {
     /// With a data directory there are objects of earlier runs, whose uids may not come again: there the seed is mixed with the time.
     pub async fn start(place: Place, clock: SharedClock, seed: u64) -> Result<Self> {
         let owner = place.owner();
-        let Place { port, data_dir } = place;
+        let Place { port, data_dir, service_account_admission } = place;
         let seed = if data_dir.is_some() { seed ^ clock.now().as_nanosecond() as u64 } else { seed };
         let environment = TimedEnvironment::new(seed, move || clock.now());
         let options = Options {
@@ -56,6 +58,7 @@ impl Embedded {
             environment: Box::new(environment),
             data_dir,
             controllers: Some(Controllers::default()),
+            service_account_admission,
             ..Options::default()
         };
         let cluster = Cluster::bind(options).await?;

@@ -23,6 +23,7 @@ mod plan;
 mod profile;
 mod program;
 mod quota;
+mod real_node;
 mod reference;
 mod replay;
 mod scheduler_page;

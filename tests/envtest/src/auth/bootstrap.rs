@@ -22,6 +22,14 @@ pub fn install(core: &mut ApiServer) {
     }
 }
 
+/// The rules of a ClusterRole of the table.
+pub(super) fn rules_of(role: &str) -> Vec<Value> {
+    let found = objects()
+        .into_iter()
+        .find(|(plural, _, object)| *plural == "clusterroles" && object["metadata"]["name"] == role);
+    found.and_then(|(_, _, object)| object["rules"].as_array().cloned()).unwrap_or_default()
+}
+
 /// Every object of the table, with its plural and its namespace.
 fn objects() -> Vec<(&'static str, &'static str, Value)> {
     let mut objects: Vec<(&str, &str, Value)> = Vec::new();

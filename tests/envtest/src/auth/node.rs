@@ -1,7 +1,10 @@
 //! What kubelets may ask: what the pods on their node need, as the authorization mode `Node` of kube-apiserver allows.
 
+use std::sync::OnceLock;
+
 use serde_json::Value;
 
+use super::bootstrap;
 use super::rbac::{self, Action};
 use crate::request::User;
 use crate::server::ApiServer;
@@ -46,9 +49,15 @@ pub(super) fn decide(core: &ApiServer, user: &User, action: &Action) -> Opinion 
         ("resource.k8s.io", "resourceslices") => asked.resource_slice(),
         ("", "nodes") => asked.node(),
         ("", "pods") => asked.pod(),
-        _ if rbac::role_allows(core, ROLE, action) => Opinion::Allowed,
+        _ if rules().iter().any(|rule| rbac::allows(rule, action)) => Opinion::Allowed,
         _ => none(""),
     }
+}
+
+/// The rules of that role as every cluster begins with it, whatever has become of it.
+fn rules() -> &'static [Value] {
+    static RULES: OnceLock<Vec<Value>> = OnceLock::new();
+    RULES.get_or_init(|| bootstrap::rules_of(ROLE))
 }
 
 /// A kubelet's question.

@@ -120,12 +120,6 @@ pub fn granted(core: &ApiServer, user: &User, namespace: &str) -> (Vec<GrantedRu
     (rules, broken)
 }
 
-/// Whether a role allows the action to whoever has it.
-pub(super) fn role_allows(core: &ApiServer, role: &str, action: &Action) -> bool {
-    let role = object(core, "clusterroles", "", role).unwrap_or_default();
-    role["rules"].as_array().into_iter().flatten().any(|rule| allows(rule, action))
-}
-
 /// How a subject names the user, when it does.
 fn matches_subject(subject: &Value, user: &User, binding_namespace: &str) -> Option<String> {
     let name = subject["name"].as_str().unwrap_or_default();
@@ -142,7 +136,7 @@ fn matches_subject(subject: &Value, user: &User, binding_namespace: &str) -> Opt
 }
 
 /// Whether one rule of a role allows the action.
-fn allows(rule: &Value, action: &Action) -> bool {
+pub(super) fn allows(rule: &Value, action: &Action) -> bool {
     let has = |field: &str, wanted: &str| list(rule, field).any(|found| found == "*" || found == wanted);
     if !has("verbs", &action.verb) {
         return false;

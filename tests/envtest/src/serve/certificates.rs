@@ -1,25 +1,40 @@
-//! A certificate authority for one run, and the server certificate that it signs.
+//! A certificate authority, and the certificates that it signs for the server and its clients.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{fs, net::IpAddr, path::Path, sync::Arc};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
-    SanType,
+    PublicKeyData as _, SanType,
 };
 use rustls::{
     DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme,
     client::danger::HandshakeSignatureValid,
     crypto::ring,
-    pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, UnixTime},
+    pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, UnixTime, pem::PemObject as _},
     server::{
         WebPkiClientVerifier,
         danger::{ClientCertVerified, ClientCertVerifier},
     },
 };
 
+use super::kubeconfig::write_private;
+
 /// Names that in-cluster clients use for the API server.
 const SERVICE_NAMES: [&str; 5] =
     ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"];
+
+/// Where an authority is kept.
+const CERTIFICATE_FILE: &str = "authority.pem";
+const KEY_FILE: &str = "authority.key";
+
+/// What the certificate of an authority says.
+fn params() -> Result<CertificateParams, CertificateError> {
+    let mut params = CertificateParams::new(Vec::new())?;
+    params.distinguished_name.push(DnType::CommonName, "envtest");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    Ok(params)
+}
 
 /// Why a certificate cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -50,14 +65,34 @@ struct AnyCertificate(Arc<dyn ClientCertVerifier>);
 impl Authority {
     /// A fresh ECDSA P-256 authority.
     pub fn new() -> Result<Self, CertificateError> {
-        let mut params = CertificateParams::new(Vec::new())?;
-        params.distinguished_name.push(DnType::CommonName, "envtest");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        let key = KeyPair::generate()?;
+        let (params, key) = (params()?, KeyPair::generate()?);
         let certificate = params.self_signed(&key)?;
         let (pem, certificate) = (certificate.pem(), certificate.der().clone());
         Ok(Self { params, key, certificate, pem })
+    }
+
+    /// The authority that this folder holds, so that certificates hold over restarts; a fresh one, which the folder holds from
+    /// then on, where it has none that can be used. What a disk refuses is no failure here: it refuses objects as well.
+    pub fn kept(folder: &Path) -> Result<Self, CertificateError> {
+        let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+        if let (Some(pem), Some(key)) = (read(CERTIFICATE_FILE), read(KEY_FILE))
+            && let Some(known) = Self::read(pem, &key)
+        {
+            return Ok(known);
+        }
+        let fresh = Self::new()?;
+        let _ = fs::create_dir_all(folder);
+        let _ = write_private(&folder.join(KEY_FILE), &fresh.key.serialize_pem());
+        let _ = write_private(&folder.join(CERTIFICATE_FILE), &fresh.pem);
+        Ok(fresh)
+    }
+
+    fn read(pem: String, key: &str) -> Option<Self> {
+        let key = KeyPair::from_pem(key).ok()?;
+        let certificate = CertificateDer::from_pem_slice(pem.as_bytes()).ok()?;
+        let (_, parsed) = x509_parser::parse_x509_certificate(&certificate).ok()?;
+        let is_of_key = parsed.public_key().raw == key.subject_public_key_info();
+        Some(Self { params: params().ok()?, key, certificate: certificate.clone(), pem }).filter(|_| is_of_key)
     }
 
     fn issuer(&self) -> Issuer<'_, &KeyPair> {
@@ -168,5 +203,32 @@ impl ClientCertVerifier for AnyCertificate {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.supported_verify_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_authority_is_the_same_after_a_restart_unless_its_files_are_broken() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("data");
+        let first = Authority::kept(&place).unwrap();
+        let again = Authority::kept(&place).unwrap();
+        assert_eq!(first.pem(), again.pem());
+        assert_eq!(again.key().serialize_pem(), first.key().serialize_pem());
+        fs::write(place.join(KEY_FILE), KeyPair::generate().unwrap().serialize_pem()).unwrap();
+        let other = Authority::kept(&place).unwrap();
+        assert_ne!(first.pem(), other.pem(), "the key is another's");
+        assert_eq!(Authority::kept(&place).unwrap().pem(), other.pem());
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_keeps_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert_ne!(Authority::kept(&file).unwrap().pem(), Authority::kept(&file).unwrap().pem());
     }
 }

@@ -170,7 +170,7 @@ fn write_beside(path: &Path, text: &str) -> (PathBuf, io::Result<()>) {
     (part, written)
 }
 
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
+pub(super) fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]

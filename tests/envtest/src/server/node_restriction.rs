@@ -55,7 +55,7 @@ impl ApiServer {
                 Err(format!("unexpected pod subresource {other:?}, only 'status' and 'eviction' are allowed"))
             }
             (("", "nodes"), _) => node_object(write, node),
-            (("", "persistentvolumeclaims"), "status") => Ok(()),
+            (("", "persistentvolumeclaims"), "status") => claim_status(write, node),
             (("", "persistentvolumeclaims"), _) => Err("may only update PVC status".to_owned()),
             (("coordination.k8s.io", "leases"), _) => lease(write, node),
             (("storage.k8s.io", "csinodes"), _) => check(write.target.name == node, || {
@@ -240,6 +240,26 @@ fn pod_status(write: &Write, node: &str) -> Result<(), String> {
     let same = |field: &str| old["status"][field] == new["status"][field];
     check(same("resourceClaimStatuses"), || format!("node {node:?} cannot update resource claim statues"))?;
     check(same("extendedResourceClaimStatus"), || format!("node {node:?} cannot update extended resource claim status"))
+}
+
+/// A kubelet says of a claim how large its volume is, and nothing else.
+fn claim_status(write: &Write, node: &str) -> Result<(), String> {
+    let Some((_, old)) = &write.old else { return Err(format!("unexpected operation {:?}", write.operation.word())) };
+    let rest = |claim: &Value| {
+        let mut rest = claim.clone();
+        for (part, fields) in [
+            ("metadata", &["resourceVersion", "managedFields"][..]),
+            ("status", &["capacity", "conditions", "allocatedResourceStatuses", "allocatedResources"][..]),
+        ] {
+            if let Some(part) = rest.get_mut(part).and_then(Value::as_object_mut) {
+                part.retain(|field, _| !fields.contains(&field.as_str()));
+            }
+        }
+        rest
+    };
+    check(rest(old) == rest(&write.object), || {
+        format!("node {node:?} is not allowed to update fields other than status.quantity and status.conditions")
+    })
 }
 
 fn node_object(write: &Write, node: &str) -> Result<(), String> {

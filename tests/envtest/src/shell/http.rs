@@ -83,7 +83,10 @@ async fn pass_to_kubelet(server: &Server, parts: Parts, body: Body) -> Result<Re
     request.query = parse_query(query);
     match server.with_core(|core| core.kubelet_call(&request, path, query)) {
         None => Err(Box::new((parts, body))),
-        Some(Ok(call)) => Ok(kubelet::pass(kubelets, &call, parts, body).await),
+        Some(Ok(call)) => {
+            let answer = kubelet::pass(kubelets, &call, parts, body).await;
+            Ok(answer.unwrap_or_else(|error| respond(&ApiResponse::error(&error))))
+        }
         Some(Err(error)) => Ok(respond(&ApiResponse::error(&error))),
     }
 }

@@ -13,9 +13,9 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{BoxFuture, respond};
+use super::BoxFuture;
 use crate::{
-    server::{ApiResponse, CallKind, KubeletCall, Scheme},
+    server::{CallKind, KubeletCall, Scheme},
     status::ApiError,
 };
 
@@ -46,36 +46,35 @@ pub trait Dial: Send + Sync {
 }
 
 /// Passes a request on, and its answer back.
-pub(super) async fn pass(dialer: &dyn Dial, call: &KubeletCall, mut head: Head, body: Body) -> Response {
+pub(super) async fn pass(
+    dialer: &dyn Dial,
+    call: &KubeletCall,
+    mut head: Head,
+    body: Body,
+) -> Result<Response, ApiError> {
     let asks_upgrade = is_upgrade(&head.headers);
     match call.kind {
-        CallKind::Stream if !asks_upgrade => return failure(&ApiError::bad_request("Upgrade request required")),
+        CallKind::Stream if !asks_upgrade => return Err(ApiError::bad_request("Upgrade request required")),
         // A root without a path is not what relative links on its pages refer to.
-        CallKind::Proxy if matches!(call.path.bytes().next(), None | Some(b'?')) => return redirect(&head),
+        CallKind::Proxy if matches!(call.path.bytes().next(), None | Some(b'?')) => return Ok(redirect(&head)),
         _ => {}
     }
     let client = asks_upgrade.then(|| head.extensions.remove::<OnUpgrade>()).flatten();
-    let request = match passed_on(call, head, if client.is_some() { Body::empty() } else { body }) {
-        Ok(request) => request,
-        Err(error) => return failure(&error),
-    };
-    match send(dialer, call, request).await {
-        Err(error) => failure(&unreachable(call, &error)),
-        Ok(mut response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-            let Some(client) = client else {
-                return failure(&ApiError::internal("the connection of the client cannot be handed over"));
-            };
-            let kubelet = hyper::upgrade::on(&mut response);
-            tokio::spawn(tunnel(client, kubelet));
-            response.map(|_| Body::empty())
-        }
-        Ok(response) if call.kind == CallKind::Log => log(call, response).await,
-        Ok(response) => {
-            let mut response = response.map(Body::new);
-            OF_CONNECTION.iter().for_each(|name| drop(response.headers_mut().remove(name)));
-            response
-        }
+    let request = passed_on(call, head, if client.is_some() { Body::empty() } else { body })?;
+    let mut response = send(dialer, call, request).await.map_err(|error| unreachable(call, &error))?;
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        let missing = || ApiError::internal("the connection of the client cannot be handed over");
+        let client = client.ok_or_else(missing)?;
+        let kubelet = hyper::upgrade::on(&mut response);
+        tokio::spawn(tunnel(client, kubelet));
+        return Ok(response.map(|_| Body::empty()));
     }
+    if call.kind == CallKind::Log {
+        return log(call, response).await;
+    }
+    let mut response = response.map(Body::new);
+    OF_CONNECTION.iter().for_each(|name| drop(response.headers_mut().remove(name)));
+    Ok(response)
 }
 
 async fn send(dialer: &dyn Dial, call: &KubeletCall, request: Request<Body>) -> io::Result<http::Response<Incoming>> {
@@ -144,16 +143,16 @@ fn redirect(head: &Head) -> Response {
 }
 
 /// The text of a log; what is none becomes a failure.
-async fn log(call: &KubeletCall, response: http::Response<Incoming>) -> Response {
+async fn log(call: &KubeletCall, response: http::Response<Incoming>) -> Result<Response, ApiError> {
     let status = response.status();
     if status.is_success() {
         let mut text = Response::new(Body::new(response.into_body()));
         text.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain"));
-        return text;
+        return Ok(text);
     }
     let body = Limited::new(response.into_body(), FAILURE_BYTES_MAX).collect().await;
     let said = body.map(|body| String::from_utf8_lossy(&body.to_bytes()).into_owned()).unwrap_or_default();
-    failure(&match status {
+    Err(match status {
         StatusCode::INTERNAL_SERVER_ERROR => ApiError::internal(said),
         StatusCode::BAD_REQUEST => ApiError::bad_request(said),
         status => refused(status, &call.name, &said),
@@ -191,8 +190,4 @@ fn unreachable(call: &KubeletCall, error: &io::Error) -> ApiError {
         CallKind::Stream => ApiError::unclassified(format!("error dialing backend: {dialed}")),
         CallKind::Proxy => ApiError::new(503, "ServiceUnavailable", format!("error trying to reach service: {dialed}")),
     }
-}
-
-fn failure(error: &ApiError) -> Response {
-    respond(&ApiResponse::error(error))
 }

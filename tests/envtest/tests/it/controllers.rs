@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use envtest::{
     cluster::{Cluster, Controllers, Options},
     shell::Server,
@@ -229,4 +230,15 @@ async fn pods_of_a_lost_node_are_not_ready_and_stay() {
     let pod = get(&server, &format!("{pods}/p")).await;
     assert_eq!(pod["status"]["conditions"][0]["status"], "False", "{pod}");
     assert_eq!(pod["metadata"]["deletionTimestamp"], Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_for_certificates_stay_until_somebody_deletes_them() {
+    let server = with_controllers().await;
+    let requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    let text = "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n";
+    let spec = json!({"request": BASE64.encode(text), "signerName": "example.com/signer", "usages": ["client auth"]});
+    create(&server, requests, json!({"metadata": {"name": "c"}, "spec": spec})).await;
+    tokio::time::sleep(Duration::from_hours(72)).await;
+    assert_eq!(get(&server, &format!("{requests}/c")).await["metadata"]["name"], "c");
 }

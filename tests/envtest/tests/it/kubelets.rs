@@ -6,8 +6,9 @@ use axum::{Router, body::Body, extract::Request, response::Response};
 use envtest::{
     cluster::{Cluster, Options},
     serve::Owner,
-    server::Scheme,
-    shell::{BoxFuture, Connection, Dial, Parts, Server},
+    server::{Admitted, Review, Scheme},
+    shell::{Admission, BoxFuture, Connection, Dial, Parts, Server},
+    status::ApiError,
 };
 use http::{HeaderValue, Method, StatusCode, header};
 use http_body_util::BodyExt;
@@ -29,6 +30,8 @@ use tower::ServiceExt;
 
 use crate::api_server;
 
+const PAGE: &str = r#"<a href="/logs/">logs</a>"#;
+
 /// What a kubelet answers in these tests.
 async fn kubelet(mut request: Request) -> Response {
     let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
@@ -38,6 +41,7 @@ async fn kubelet(mut request: Request) -> Response {
         "/containerLogs/default/p/c" => text(200, format!("certified={certified}\n")),
         "/containerLogs/default/p/c?previous=true" => text(400, "previous terminated container not found".to_owned()),
         "/containerLogs/default/p/c?tailLines=1" => text(404, "no log".to_owned()),
+        "/page" => text(200, PAGE.to_owned()),
         "/exec/default/p/c?command=cat&input=1" => {
             let upgrade = hyper::upgrade::on(&mut request);
             tokio::spawn(async move {
@@ -250,4 +254,56 @@ async fn a_command_talks_with_its_client_through_the_server_which_the_kubelet_kn
     assert_eq!(answer, b"olleh");
     stop.send_replace(true);
     serving.await.unwrap();
+}
+
+#[tokio::test]
+async fn links_of_pages_stay_as_they_are() {
+    let server = in_process(10250).await;
+    let (code, text, _) = ask(&server, Request::get("/api/v1/nodes/n/proxy/page"), "").await;
+    assert_eq!((code.as_u16(), text.as_str()), (200, PAGE));
+}
+
+#[tokio::test]
+async fn a_websocket_is_passed_on_whatever_its_protocol_is() {
+    let server = in_process(10250).await;
+    let request = Request::get(format!("{POD}/exec?command=ls"))
+        .header("connection", "Upgrade")
+        .header("upgrade", "websocket")
+        .header("sec-websocket-protocol", "v5.channel.k8s.io");
+    let (code, text, _) = ask(&server, request, "").await;
+    assert_eq!(code.as_u16(), 418, "{text}");
+    for name in ["connection", "upgrade", "sec-websocket-protocol"] {
+        assert!(text.contains(&format!("{name:?}")), "{text}");
+    }
+}
+
+/// Webhooks that refuse everything.
+struct Refusing;
+
+impl Admission for Refusing {
+    fn review<'a>(&'a self, _: &'a Server, _: &'a Review) -> BoxFuture<'a, Result<Admitted, ApiError>> {
+        Box::pin(async { Err(ApiError::bad_request("refused")) })
+    }
+}
+
+#[tokio::test]
+async fn webhooks_are_not_asked_about_connections() {
+    let mut core = api_server::empty();
+    envtest::bootstrap::run(&mut core).unwrap();
+    let server = Server::new(
+        core,
+        Parts { kubelets: Some(Box::new(InProcess)), admission: Some(Box::new(Refusing)), ..Parts::default() },
+    );
+    populate(&server, "10.0.0.7", 10250).await;
+    let rule = json!({"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]});
+    let webhook = json!({"name": "a.b.c", "rules": [rule], "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        "clientConfig": {"url": "https://localhost/"}});
+    let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    let (code, answer) =
+        server.send(Method::POST, path, &json!({"metadata": {"name": "w"}, "webhooks": [webhook]})).await;
+    assert_eq!(code, 201, "{answer}");
+    let map = json!({"metadata": {"name": "m"}});
+    assert_eq!(server.send(Method::POST, "/api/v1/namespaces/default/configmaps", &map).await.0, 400, "it refuses");
+    let (code, ..) = ask(&server, Request::get("/api/v1/nodes/n/proxy/page"), "").await;
+    assert_eq!(code.as_u16(), 200);
 }

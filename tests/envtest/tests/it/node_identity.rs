@@ -320,3 +320,19 @@ async fn a_kubelet_gets_tokens_for_its_pods_and_their_audiences() {
     let why = stage.refused(Method::POST, &token("theirs"), &foreign).await;
     assert!(why.ends_with("no relationship found between node 'n' and this object"), "{why}");
 }
+
+#[tokio::test]
+async fn a_kubelet_says_how_large_the_volume_of_a_claim_is_and_no_more() {
+    let stage = Stage::new().await;
+    let claims = "/api/v1/namespaces/default/persistentvolumeclaims";
+    let claim = json!({"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}}}});
+    stage.create(claims, claim).await;
+    let status = format!("{claims}/data/status");
+    let grown = json!({"status": {"capacity": {"storage": "2Gi"}}});
+    let (code, answer) = stage.ask("n", Method::PATCH, &status, &grown).await;
+    assert_eq!(code, 200, "{answer}");
+    let why = stage.refused(Method::PATCH, &status, &json!({"status": {"phase": "Lost"}})).await;
+    let expected = r#"node "n" is not allowed to update fields other than status.quantity and status.conditions"#;
+    assert!(why.ends_with(expected), "{why}");
+}
