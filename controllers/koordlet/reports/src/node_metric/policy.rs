@@ -117,8 +117,7 @@ mod tests {
 
     #[test]
     fn samples_are_kept_as_long_as_something_needs_them() {
-        let mut policy = NodeMetricPolicy::default();
-        policy.aggregate = Duration::from_mins(1);
+        let policy = NodeMetricPolicy { aggregate: Duration::from_mins(1), ..NodeMetricPolicy::default() };
         let retention = policy.retention(Duration::from_mins(2));
         assert_eq!((retention.node, retention.pods), (Duration::from_mins(30), Duration::from_mins(2)));
     }
