@@ -1,11 +1,11 @@
-//! What container runtimes ask of hooks, and what they are answered.
+//! Requests of container runtimes, and the answers to them.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
 use koord_koordlet_framework::Constraints;
 use koord_types::protocol::Labels;
 
-use crate::{hook::Hook, refused::Refused, resctrl_group::GroupEffect};
+use crate::{hook::Hook, refused::Refused, resctrl_group::ResctrlGroup};
 
 /// A pod as a container runtime knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,7 +24,8 @@ pub struct RuntimePod {
 pub struct RuntimeContainer {
     pub name: String,
     pub id: String,
-    /// The quota that the runtime is about to set, in microseconds of each period; 0 when it does not say, below 0 for none.
+    /// The quota that the runtime is about to set, in microseconds of each period: of an update the requested one, else that of the container. 0 when it is
+    /// not known, below 0 for none.
     pub cpu_quota: i64,
 }
 
@@ -86,7 +87,10 @@ pub struct Response {
 /// What is done on the node besides writing files of cgroups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    Group(GroupEffect),
+    /// The resctrl group exists.
+    EnsureGroup(Box<ResctrlGroup>),
+    /// The resctrl group of this name is removed at once: the sandbox of its pod is removed.
+    RemoveGroup(String),
     /// Removes a folder with all that is in it, and makes it anew for everyone (mode 0777).
     RecreateFolder(PathBuf),
 }

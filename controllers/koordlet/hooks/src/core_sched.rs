@@ -70,6 +70,9 @@ pub struct CookieBook {
     groups: BTreeMap<Arc<str>, u64>,
 }
 
+/// The id of a process and its cookie.
+type Process = (u32, u64);
+
 impl CoreSchedRule {
     /// The rule of a merged strategy; `None` where the kernel has no core scheduling. Then no switch is touched.
     pub(crate) fn new(strategy: &ResourceQosStrategy, kernel: KernelSwitches) -> Option<Self> {
@@ -151,7 +154,7 @@ impl CookieBook {
     /// A group keeps its cookie as long as one process has it. At the start it takes over the first cookie that its processes have; one that another group
     /// has is not taken. A group without any gets a new one, which is found at the next call. Processes whose cookie cannot be read have ended.
     pub fn plan(&mut self, members: &[Member], cookie: impl Fn(u32) -> Option<u64>) -> Vec<CookieChange> {
-        let mut groups: Vec<(&Arc<str>, Vec<(u32, u64)>)> = Vec::new();
+        let mut groups: Vec<(&Arc<str>, Vec<Process>)> = Vec::new();
         let mut places: BTreeMap<&Arc<str>, usize> = BTreeMap::new();
         let mut ungrouped = Vec::new();
         for member in members {

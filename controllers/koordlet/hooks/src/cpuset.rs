@@ -49,10 +49,8 @@ impl CpusetRule {
         let is_be = class == Some(QosClass::Be);
         let nodes = nodes(status);
         if !nodes.is_empty() && (!is_be || self.binds_be_to_nodes) {
-            let (pools, setting) = match is_be {
-                true => (&topology.be_shared_pools, BE_POOLS),
-                false => (&topology.shared_pools, POOLS),
-            };
+            let (pools, setting) =
+                if is_be { (&topology.be_shared_pools, BE_POOLS) } else { (&topology.shared_pools, POOLS) };
             let pools = pools.iter().filter(|pool| nodes.contains(&pool.node));
             let nodes = nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
             return joined(

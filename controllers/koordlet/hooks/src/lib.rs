@@ -60,7 +60,7 @@ pub use proxy_configuration::{PROXY_CONFIGURATION_FILE, proxy_configuration};
 pub use rdma::{DeviceReader, HostDevices};
 pub use reconcile::{Outcome, Reconciler};
 pub use refused::{Refused, Subject};
-pub use resctrl_group::{GROUP_AGE_MIN, GROUP_PREFIX, GroupEffect, ResctrlMachine, groups_to_remove};
+pub use resctrl_group::{GROUP_AGE_MIN, GROUP_PREFIX, ResctrlGroup, ResctrlMachine, groups_to_remove};
 pub use rules::{FailurePolicy, Options, RuleInputs, Rules};
 pub use runtime_call::{on_container, on_sandbox};
 pub use sandbox::{SandboxError, sandbox_cgroup};

@@ -7,6 +7,7 @@ use koord_koordlet_system::{CgroupPath, Kernel, Layout, QosFolder, Resource, Val
 use koord_types::qos::QosClass;
 
 use crate::{
+    cpuset::CpusetRule,
     host_application::host_application_cgroup,
     refused::{Refused, Subject},
     rules::Rules,
@@ -65,7 +66,7 @@ fn host_applications(rules: &Rules, constraints: &mut Constraints, refused: &mut
         let is_ls = application.qos == Some(QosClass::Ls);
         let values = Values {
             group_identity: group_identity.map(|rule| rule.host_application(application.qos.as_ref())),
-            cpuset: rules.cpuset.as_ref().filter(|_| is_ls).and_then(|rule| rule.host_application()),
+            cpuset: rules.cpuset.as_ref().filter(|_| is_ls).and_then(CpusetRule::host_application),
             ..Values::default()
         };
         values.constrain(&cgroup, constraints);

@@ -21,7 +21,7 @@ use crate::{
     pod_constraints::{PodConstraints, pod_constraints},
     pod_view::PodView,
     refused::Refused,
-    resctrl_group::{GroupEffect, group_name},
+    resctrl_group::{ResctrlGroup, group_name},
     rules::Rules,
     sandbox::SandboxError,
     switches::Switch,
@@ -61,7 +61,7 @@ pub struct Outcome {
     pub switches: Vec<Switch>,
     pub oom_scores: Vec<OomScore>,
     /// Groups of pods that need one.
-    pub groups: Vec<GroupEffect>,
+    pub groups: Vec<ResctrlGroup>,
     /// The names of these groups: others of pods are removed when they are old enough.
     pub needed_groups: BTreeSet<String>,
     pub cookies: Vec<CookieChange>,
@@ -217,7 +217,7 @@ impl Reconciler {
             tasks.sort_unstable();
             tasks.dedup();
             outcome.needed_groups.insert(group.clone());
-            outcome.groups.push(machine.ensure(group, schemata, tasks));
+            outcome.groups.push(ResctrlGroup::new(group, schemata, tasks));
         }
     }
 

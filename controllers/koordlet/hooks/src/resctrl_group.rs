@@ -23,13 +23,15 @@ pub struct ResctrlMachine {
     pub root: Schemata,
 }
 
-/// What is done with a resctrl group. A group is a folder below `/sys/fs/resctrl`.
+/// A resctrl group that must exist, with these schemata and at least these tasks. Only what differs is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GroupEffect {
-    /// The group exists, with these schemata and at least these tasks. Only what differs is written.
-    Ensure { group: String, schemata: Schemata, tasks: Vec<u32>, reason: Reason },
-    /// The group is removed at once: its pod's sandbox is removed.
-    Remove { group: String },
+pub struct ResctrlGroup {
+    /// The folder below `/sys/fs/resctrl`.
+    pub name: String,
+    pub schemata: Schemata,
+    /// Ids of threads.
+    pub tasks: Vec<u32>,
+    pub reason: Reason,
 }
 
 /// The name of a pod's group; `None` when its uid cannot be the name of a folder.
@@ -53,7 +55,7 @@ impl ResctrlMachine {
     /// What the annotation does not limit, or limits in a way that is refused, is not limited at all.
     pub(crate) fn schemata(&self, pod: &PodView<'_>, refused: &mut Vec<Refused>) -> Option<(Schemata, bool)> {
         let before = refused.len();
-        let spec = pod.read(&RESCTRL, refused).map_or_else(|_| Some(ResctrlSpec::default()), |spec| spec)?;
+        let spec = pod.read(&RESCTRL, refused).unwrap_or_else(|_| Some(ResctrlSpec::default()))?;
         let mut schemata = self.unlimited();
         let mut refuse = |reason: String| refused.push(pod.refusal(RESCTRL.name(), reason));
         if let Some(part) = &spec.llc {
@@ -94,10 +96,12 @@ impl ResctrlMachine {
                 .unwrap_or_default(),
         }
     }
+}
 
-    pub(crate) fn ensure(&self, group: String, schemata: Schemata, tasks: Vec<u32>) -> GroupEffect {
+impl ResctrlGroup {
+    pub(crate) fn new(name: String, schemata: Schemata, tasks: Vec<u32>) -> Self {
         let reason = Reason::new(RESCTRL.name(), format!("L3 {}, MB {}", schemata.l3, schemata.bandwidth));
-        GroupEffect::Ensure { group, schemata, tasks, reason }
+        Self { name, schemata, tasks, reason }
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use koord_koordlet_framework::{Node, NodeSlo, NodeTopology};
 use koord_koordlet_system::Layout;
+use koord_resource::Quantity;
 use koord_types::{
     node_annotations::{CPU_NORMALIZATION_RATIO, NormalizationRatio},
     node_slo::{CpuSuppressPolicy, HostApplicationSpec},
@@ -138,7 +139,7 @@ impl Rules {
             Some(ratio) => Some(NormalizationRule::Ratio(ratio.value())),
             None => was_normalized.then_some(NormalizationRule::Restored),
         };
-        let total_bits = slo.and_then(|slo| slo.system.total_network_bandwidth.as_ref()).map_or(0, |bits| bits.value());
+        let total_bits = slo.and_then(|slo| slo.system.total_network_bandwidth.as_ref()).map_or(0, Quantity::value);
         let core_sched = slo.filter(|_| is_on(Hook::CoreSched)).and_then(|slo| CoreSchedRule::new(&slo.qos, switches));
         let clears_group_identity = core_sched.as_ref().is_some_and(|rule| rule.is_active);
         Self {

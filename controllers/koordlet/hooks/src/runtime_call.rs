@@ -10,7 +10,7 @@ use crate::{
     pod_view::PodView,
     rdma::{self, DeviceReader},
     refused::Refused,
-    resctrl_group::{GroupEffect, group_name},
+    resctrl_group::{ResctrlGroup, group_name},
     rules::{FailurePolicy, Options, Rules},
     stage::Stage,
     values::{Values, number},
@@ -39,7 +39,7 @@ pub fn on_sandbox(stage: Stage, pod: &RuntimePod, rules: &Rules) -> Response {
                 let rule = rules.group_identity.as_ref().filter(|rule| rule.is_ready());
                 values.group_identity = rule.map(|rule| rule.pod(&view, refused));
             }
-            Hook::Resctrl => response.effects.extend(resctrl_group(stage, &view, rules, refused).map(Effect::Group)),
+            Hook::Resctrl => response.effects.extend(resctrl_group(stage, &view, rules, refused)),
             _ => {}
         }
     });
@@ -135,13 +135,13 @@ fn adjust(values: &Values, adjustment: &mut Adjustment) {
     adjustment.memory_limit = values.memory_limit.as_ref().map(|wanted| number(&wanted.value));
 }
 
-fn resctrl_group(stage: Stage, pod: &PodView<'_>, rules: &Rules, refused: &mut Vec<Refused>) -> Option<GroupEffect> {
+fn resctrl_group(stage: Stage, pod: &PodView<'_>, rules: &Rules, refused: &mut Vec<Refused>) -> Option<Effect> {
     let machine = rules.resctrl.as_ref()?;
     let group = group_name(pod.uid)?;
     let (schemata, _) = machine.schemata(pod, refused)?;
     Some(match stage {
-        Stage::PreRemoveRunPodSandbox => GroupEffect::Remove { group },
-        _ => machine.ensure(group, schemata, Vec::new()),
+        Stage::PreRemoveRunPodSandbox => Effect::RemoveGroup(group),
+        _ => Effect::EnsureGroup(Box::new(ResctrlGroup::new(group, schemata, Vec::new()))),
     })
 }
 

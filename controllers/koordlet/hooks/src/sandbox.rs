@@ -28,7 +28,9 @@ pub fn sandbox_cgroup(pod: &Pod, kernel: &dyn Kernel) -> Result<Option<CgroupPat
     let is_container =
         |cgroup: &CgroupPath| pod.containers.iter().any(|container| container.cgroup.as_ref() == Some(cgroup));
     // Beside the sandbox, cri-o has a scope for each process that watches a container.
-    let is_of_crio = |name: &str| runtime == Runtime::Crio && name.starts_with("crio-") && name.ends_with(".scope");
+    let is_of_crio = |name: &str| {
+        runtime == Runtime::Crio && name.strip_suffix(".scope").is_some_and(|name| name.starts_with("crio-"))
+    };
     let mut candidates = kernel.children(&pod.cgroup);
     candidates.retain(|cgroup| {
         kernel.layout().container_id(cgroup.name()).is_some() && !is_container(cgroup) && !is_of_crio(cgroup.name())

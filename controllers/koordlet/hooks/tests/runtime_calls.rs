@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use koord_koordlet_framework::{CpuPool, Node, NodeSlo, NodeSloReader, NodeTopology};
 use koord_koordlet_hooks::{
-    Adjustment, DeviceReader, Effect, FailurePolicy, GpuOptions, GroupEffect, Hook, KernelSwitches, Mount, Options,
-    ResctrlMachine, Response, RuleInputs, Rules, RuntimeContainer, RuntimePod, Stage, Stages, on_container, on_sandbox,
+    Adjustment, DeviceReader, Effect, FailurePolicy, GpuOptions, Hook, KernelSwitches, Mount, Options, ResctrlMachine,
+    Response, RuleInputs, Rules, RuntimeContainer, RuntimePod, Stage, Stages, on_container, on_sandbox,
 };
 use koord_koordlet_system::{
     Driver, Layout, Version,
@@ -251,12 +251,11 @@ fn an_update_that_no_hook_wants_is_empty() {
 #[test]
 fn a_malformed_annotation_is_an_error_only_when_both_policies_say_so() {
     let malformed = pod("LSR", LSR, &[("scheduling.koordinator.sh/resource-status", "{")]);
-    use FailurePolicy::{Fail, Ignore};
     for (failure_policy, plugin_failure_policy, proxy_fails, nri_fails) in [
-        (Ignore, Ignore, false, false),
-        (Ignore, Fail, true, false),
-        (Fail, Ignore, false, false),
-        (Fail, Fail, true, true),
+        (FailurePolicy::Ignore, FailurePolicy::Ignore, false, false),
+        (FailurePolicy::Ignore, FailurePolicy::Fail, true, false),
+        (FailurePolicy::Fail, FailurePolicy::Ignore, false, false),
+        (FailurePolicy::Fail, FailurePolicy::Fail, true, true),
     ] {
         let options = Options { failure_policy, plugin_failure_policy, ..Options::default() };
         let response = create(&rules(&options, &json!({}), None), &malformed);
@@ -360,14 +359,15 @@ fn a_pod_has_its_resctrl_group_from_its_first_to_its_last_stage() {
     let annotation = r#"{"llc":{"schemata":{"range":[0,40]}},"mb":{"schemata":{"percent":30}}}"#;
     let limited = pod("BE", BE, &[("node.koordinator.sh/resctrl", annotation)]);
     let started = on_sandbox(Stage::PreRunPodSandbox, &limited, &rules);
-    let [Effect::Group(GroupEffect::Ensure { group, schemata, tasks, .. })] = started.effects.as_slice() else {
-        panic!()
-    };
-    assert_eq!((group.as_str(), tasks.len()), ("koordlet-1", 0));
-    assert_eq!(schemata.l3_text().unwrap() + &schemata.bandwidth_text().unwrap(), "L3:0=1f;1=1f;\nMB:0=30;1=30;\n");
+    let [Effect::EnsureGroup(group)] = started.effects.as_slice() else { panic!() };
+    assert_eq!((group.name.as_str(), group.tasks.len()), ("koordlet-1", 0));
+    assert_eq!(
+        group.schemata.l3_text().unwrap() + &group.schemata.bandwidth_text().unwrap(),
+        "L3:0=1f;1=1f;\nMB:0=30;1=30;\n"
+    );
     assert_eq!(create(&rules, &limited).adjustment.rdt_class.as_deref(), Some("koordlet-1"));
     let removed = on_sandbox(Stage::PreRemoveRunPodSandbox, &limited, &rules);
-    assert_eq!(removed.effects, [Effect::Group(GroupEffect::Remove { group: "koordlet-1".to_owned() })]);
+    assert_eq!(removed.effects, [Effect::RemoveGroup("koordlet-1".to_owned())]);
     let plain = pod("BE", BE, &[]);
     assert_eq!(on_sandbox(Stage::PreRunPodSandbox, &plain, &rules).effects, []);
     assert!(create(&rules, &plain).adjustment.is_empty());

@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    fn rule(class: serde_json::Value) -> Result<TerwayRule, Vec<String>> {
+    fn rule(class: &serde_json::Value) -> Result<TerwayRule, Vec<String>> {
         let strategy = json!({"policies": {"netQOSPolicy": "terway-qos"}, "lsClass": {"networkQOS": class}});
         let mut refused = Vec::new();
         let rule = TerwayRule::new(&serde_json::from_value(strategy).unwrap(), 1_000_000_000, &mut refused);
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn bandwidths_of_the_node_are_bytes() {
         let rule =
-            rule(json!({"enable": true, "egressRequest": 50, "egressLimit": "800M", "ingressLimit": 100})).unwrap();
+            rule(&json!({"enable": true, "egressRequest": 50, "egressLimit": "800M", "ingressLimit": 100})).unwrap();
         let expected = "hw_tx_bps_max 125000000\nhw_rx_bps_max 125000000\noffline_l1_tx_bps_min 62500000\n\
             offline_l1_tx_bps_max 100000000\noffline_l2_tx_bps_min 0\noffline_l2_tx_bps_max 0\noffline_l1_rx_bps_min 0\n\
             offline_l1_rx_bps_max 125000000\noffline_l2_rx_bps_min 0\noffline_l2_rx_bps_max 0\n";
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn more_than_the_node_has_is_refused() {
         let error = "node: NodeSLO systemStrategy.totalNetworkBandwidth: 2000000000 bit/s are more than the 1000000000 of the node";
-        assert_eq!(rule(json!({"enable": true, "egressLimit": "2G"})), Err(vec![error.to_owned()]));
+        assert_eq!(rule(&json!({"enable": true, "egressLimit": "2G"})), Err(vec![error.to_owned()]));
         let strategy = serde_json::from_value(json!({"policies": {"netQOSPolicy": "tc"}})).unwrap();
         assert_eq!(TerwayRule::new(&strategy, 1000, &mut Vec::new()), None);
     }
@@ -202,7 +202,7 @@ mod tests {
         ];
         let views: Vec<_> = pods.iter().map(|pod| (pod, PodView::of_pod(pod, None))).collect();
         let mut refused = Vec::new();
-        let files = rule(json!({"enable": true})).unwrap().files(&views, &mut refused);
+        let files = rule(&json!({"enable": true})).unwrap().files(&views, &mut refused);
         let found: serde_json::Value = serde_json::from_str(&files.pods).unwrap();
         let expected = |name: &str, prio: u8, dir: &str, ingress: i64, egress: i64| {
             json!({"podName": name, "podNamespace": "shop", "podUID": name, "prio": prio,
