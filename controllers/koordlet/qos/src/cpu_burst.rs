@@ -3,7 +3,9 @@
 //! Pods of LSE, LSR and BE are left alone. With policy `none`, bursts are 0 and quotas are those of the limits.
 
 mod limiter;
+mod limits;
 mod quota;
+mod settings;
 mod share_pool;
 
 use std::{
@@ -16,18 +18,17 @@ use std::{
 use koord_core::clock::Moment;
 use koord_koordlet_framework::{Bound, Constraint, Constraints, Pod, Precedence, Reason, Target};
 use koord_koordlet_metrics::{Measure, Subject};
-use koord_koordlet_system::{CgroupPath, Resource, Value, quota_of_milli_cpu};
-use koord_resource::{Schema, declare::Emit, go_json};
-use koord_types::{
-    node_annotations::CPU_NORMALIZATION_RATIO,
-    node_slo::{CpuBurstPolicy, CpuBurstStrategy},
-    pod_annotations::CPU_BURST,
-    qos::QosClass,
+use koord_koordlet_system::{CgroupPath, Resource, Value};
+use koord_types::{node_slo::CpuBurstStrategy, qos::QosClass};
+
+use self::{
+    limits::{is_normalized, normalization_ratio, pod_base, quota_of},
+    settings::Settings,
 };
 
 pub use self::{
     limiter::Limiter,
-    quota::{Operation, Range},
+    quota::{QuotaOperation, QuotaRange},
     share_pool::SharePool,
 };
 use crate::{
@@ -75,14 +76,6 @@ struct BurstPod {
     quotas: Vec<Constraint>,
 }
 
-/// How a pod may burst.
-#[derive(Clone, Debug, PartialEq)]
-struct Settings {
-    strategy: CpuBurstStrategy,
-    /// Whether the pod's annotation changes them.
-    is_own: bool,
-}
-
 /// A running container with a limit.
 #[derive(Debug)]
 struct BurstContainer {
@@ -90,11 +83,11 @@ struct BurstContainer {
     id: Arc<str>,
     name: Arc<str>,
     cgroup: CgroupPath,
-    range: Range,
+    range: QuotaRange,
     limit_milli: i64,
     /// The quota that is in force; `None` without one.
     current: Option<i64>,
-    operation: Operation,
+    operation: QuotaOperation,
     limiter: Option<Limiter>,
 }
 
@@ -159,7 +152,7 @@ impl CpuBurst {
             .filter_map(|container| Some((container.id, container.limiter?)))
             .collect();
         let supports_burst = input.kernel.supports(&input.kernel.layout().kubepods(), Resource::CpuBurst);
-        let ratio = normalization_ratio(input);
+        let node_ratio = normalization_ratio(input);
         let mut wants_more_than_quota = false;
         for pod in input.pods.iter().filter(|pod| pod.is_active() && may_burst(pod)) {
             let settings = match Settings::of(pod, node) {
@@ -175,6 +168,7 @@ impl CpuBurst {
             let percent = settings.strategy.cpu_burst_percent.unwrap_or_default();
             wants_more_than_quota |= settings.bursts() && percent > 100;
             let bursts = if supports_burst { bursts(pod, &settings) } else { Vec::new() };
+            let ratio = if is_normalized(pod) { node_ratio } else { 1.0 };
             let containers = self.containers(input, pod, &settings, ratio, &mut limiters);
             let base = pod_base(pod, ratio);
             self.pods.push(BurstPod { pod: Arc::clone(pod), settings, containers, base, bursts, quotas: Vec::new() });
@@ -226,10 +220,10 @@ impl CpuBurst {
                 id,
                 name: Arc::clone(&container.name),
                 cgroup,
-                range: Range::new(base, settings.strategy.cfs_quota_burst_percent),
+                range: QuotaRange::new(base, settings.strategy.cfs_quota_burst_percent),
                 limit_milli,
                 current,
-                operation: Operation::Remain,
+                operation: QuotaOperation::Remain,
             });
         }
         containers
@@ -260,7 +254,7 @@ impl BurstPod {
             container.operation = if self.settings.scales_quota() {
                 container.operation(input, &self.settings.strategy, seed).on(pool)
             } else {
-                Operation::Reset
+                QuotaOperation::Reset
             };
             let target = container.range.after(container.operation, container.current);
             if container.current != Some(target) {
@@ -280,7 +274,7 @@ impl BurstPod {
         let mut above = 0_i64;
         for container in &self.containers {
             let Some(quota) = container.current else { continue };
-            let Range { base, ceiling } = container.range;
+            let QuotaRange { base, ceiling } = container.range;
             above = above.saturating_add(quota - base);
             let formula = if quota == base {
                 format!("limit {}m = {base} µs", container.limit_milli)
@@ -317,12 +311,12 @@ impl BurstPod {
 
 impl BurstContainer {
     /// What the container asks for: more while it is throttled, less when it has no tokens left.
-    fn operation(&mut self, input: &Input<'_>, strategy: &CpuBurstStrategy, seed: u64) -> Operation {
+    fn operation(&mut self, input: &Input<'_>, strategy: &CpuBurstStrategy, seed: u64) -> QuotaOperation {
         if !self.may_burst(input, strategy, seed) {
-            return Operation::ScaleDown;
+            return QuotaOperation::ScaleDown;
         }
         let throttled = input.last(Subject::Container(&self.id), Measure::Throttled);
-        if throttled.is_some_and(|share| share > 0.0) { Operation::ScaleUp } else { Operation::Remain }
+        if throttled.is_some_and(|share| share > 0.0) { QuotaOperation::ScaleUp } else { QuotaOperation::Remain }
     }
 
     fn may_burst(&mut self, input: &Input<'_>, strategy: &CpuBurstStrategy, seed: u64) -> bool {
@@ -342,54 +336,8 @@ impl BurstContainer {
     }
 }
 
-// === impl Settings ===
-
-impl Settings {
-    /// Those of the node, overlaid by the pod's annotation.
-    fn of(pod: &Pod, node: &CpuBurstStrategy) -> Result<Self, koord_types::protocol::ProtocolError> {
-        let Some(own) = CPU_BURST.get(&pod.annotations)? else {
-            return Ok(Self { strategy: node.clone(), is_own: false });
-        };
-        let merged = go_json::merge(node, &own, &CpuBurstStrategy::schema(Emit::default()));
-        Ok(Self { strategy: merged.unwrap_or(own), is_own: true })
-    }
-
-    /// Whether containers may save CPU time.
-    fn bursts(&self) -> bool {
-        matches!(self.strategy.policy, Some(CpuBurstPolicy::Auto | CpuBurstPolicy::CpuBurstOnly))
-    }
-
-    /// Whether quotas grow.
-    fn scales_quota(&self) -> bool {
-        matches!(self.strategy.policy, Some(CpuBurstPolicy::Auto | CpuBurstPolicy::CfsQuotaBurstOnly))
-    }
-}
-
 fn may_burst(pod: &Pod) -> bool {
     !matches!(pod.qos_label, Some(QosClass::Lse | QosClass::Lsr | QosClass::Be))
-}
-
-/// How much faster the CPUs are than those that requests are counted in, where quotas are reduced by that.
-fn normalization_ratio(input: &Input<'_>) -> f64 {
-    let annotations = input.node.and_then(|node| node.annotations.as_ref());
-    let ratio = annotations
-        .filter(|_| input.features.is_on(Feature::CpuNormalization))
-        .and_then(|annotations| CPU_NORMALIZATION_RATIO.get(annotations).ok().flatten());
-    ratio.map_or(1.0, |ratio| ratio.value().max(1.0))
-}
-
-/// The quota of a limit on this node's CPUs.
-fn quota_of(limit_milli: i64, ratio: f64) -> Option<i64> {
-    match quota_of_milli_cpu(limit_milli) {
-        Value::Amount(quota) => Some((quota as f64 / ratio).ceil() as i64),
-        _ => None,
-    }
-}
-
-/// The quota of the limits of a pod; `None` where a container has no limit.
-fn pod_base(pod: &Pod, ratio: f64) -> Option<i64> {
-    let is_limited = pod.containers.iter().all(|container| container.limit("cpu").is_some_and(|limit| limit > 0));
-    if is_limited { quota_of(pod.limit("cpu"), ratio) } else { None }
 }
 
 /// Bursts of the containers of a pod, in their order, and of the pod, which has their sum: limit × percent of a period.

@@ -129,7 +129,7 @@ fn by_usage<'a>(input: &Input<'a>, node: &Node, slo: &NodeSlo, notes: &mut Vec<N
     if percent < threshold {
         return None;
     }
-    let amount = capacity.saturating_mul(percent - lower) / 100;
+    let amount = capacity.saturating_mul(percent.saturating_sub(lower)) / 100;
     let milli = |pod: &koord_koordlet_framework::Pod| {
         input.last(Subject::Pod(&pod.uid), Measure::Cpu).map(|cores| (cores * 1000.0).floor() as i64)
     };

@@ -19,7 +19,7 @@ use koord_types::{
 
 pub use self::{
     budget::Budget,
-    selection::{Candidates, select},
+    selection::{CpuCandidates, select_cpus},
 };
 use crate::{
     feature::Feature,
@@ -44,7 +44,7 @@ pub struct CpuSuppress {
     seen: Option<Generations>,
     /// Whether a pod is BE, by its uid.
     is_be: HashMap<Arc<str>, bool>,
-    candidates: Candidates,
+    candidates: CpuCandidates,
     /// CPUs that BE pods may use when they are not suppressed.
     allowed: CpuSet,
     /// Folders of pods with CPUs or NUMA nodes of their own.
@@ -155,7 +155,7 @@ impl CpuSuppress {
                 _ => {}
             }
         }
-        self.candidates = Candidates::default();
+        self.candidates = CpuCandidates::default();
         self.allowed = CpuSet::default();
         let Some(topology) = input.topology else { return notes };
         lse.insert_all(&kept_from_be(topology));

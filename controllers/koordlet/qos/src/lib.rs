@@ -26,9 +26,9 @@ mod usage;
 
 pub use blkio::BlkIo;
 pub use cgroup_reconcile::CgroupReconcile;
-pub use cpu_burst::{CpuBurst, Limiter, Operation, Range, SharePool};
+pub use cpu_burst::{CpuBurst, Limiter, QuotaOperation, QuotaRange, SharePool};
 pub use cpu_evict::CpuEvict;
-pub use cpu_suppress::{Budget, Candidates, CpuSuppress, select};
+pub use cpu_suppress::{Budget, CpuCandidates, CpuSuppress, select_cpus};
 pub use feature::{Feature, Features};
 pub use input::{Generations, Input, PodDisks};
 pub use memory_evict::MemoryEvict;

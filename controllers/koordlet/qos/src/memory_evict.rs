@@ -104,7 +104,8 @@ fn by_usage<'a>(
     if percent < threshold {
         return None;
     }
-    let amount = i64::try_from(i128::from(capacity) * i128::from(percent - lower) / 100).unwrap_or(i64::MAX);
+    let amount =
+        i64::try_from(i128::from(capacity) * i128::from(percent.saturating_sub(lower)) / 100).unwrap_or(i64::MAX);
     let input = *input;
     let bytes = move |pod: &Pod| input.last(Subject::Pod(&pod.uid), Measure::Memory);
     let pods = match priority {

@@ -119,3 +119,6 @@ impl Strategies {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

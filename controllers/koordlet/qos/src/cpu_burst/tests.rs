@@ -1,4 +1,4 @@
-use koord_koordlet_system::Version;
+use koord_koordlet_system::{Version, quota_of_milli_cpu};
 use koord_types::node_annotations::CPU_NORMALIZATION_RATIO;
 use serde_json::{Value as Json, json};
 
@@ -275,6 +275,11 @@ fn quotas_grow_from_the_normalized_base() {
     let quotas = quotas(&mut fixture, &mut CpuBurst::new(0), 20, 1.0, 0.5);
     assert_eq!(quotas[0], (384_000, 384_000));
     assert!(quotas.is_sorted() && quotas.last() == Some(&(960_000, 960_000)), "{quotas:?}");
+    let own = json!({"annotations": {"scheduling.koordinator.sh/resource-status": r#"{"cpuset":"0-1"}"#}});
+    for (meta, expected) in [(class("LS"), true), (json!({}), true), (class("SYSTEM"), false), (own, false)] {
+        let fixture = with_pod(&json!({}), &meta, &limited("4"));
+        assert_eq!(is_normalized(&fixture.pods[0]), expected, "{meta}");
+    }
 }
 
 #[test]

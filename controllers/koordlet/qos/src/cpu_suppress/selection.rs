@@ -6,14 +6,14 @@ use koord_scheduling::{Cpu, CpuSet};
 
 /// CPUs that BE pods may get, by who else uses them.
 #[derive(Clone, Debug, Default)]
-pub struct Candidates {
+pub struct CpuCandidates {
     /// CPUs that LSR pods have for themselves.
     pub lsr: Vec<Cpu>,
     /// All others.
     pub shared: Vec<Cpu>,
 }
 
-impl Candidates {
+impl CpuCandidates {
     pub fn len(&self) -> usize {
         self.lsr.len() + self.shared.len()
     }
@@ -27,12 +27,12 @@ impl Candidates {
         let count = count.min(self.len());
         // Without candidates there is no share to compute.
         let lsr_count = (count * self.lsr.len()).checked_div(self.len()).unwrap_or_default();
-        select(lsr_count, &self.lsr).into_iter().chain(select(count - lsr_count, &self.shared)).collect()
+        select_cpus(lsr_count, &self.lsr).into_iter().chain(select_cpus(count - lsr_count, &self.shared)).collect()
     }
 }
 
 /// Chooses CPUs in order: pairs of one core from each NUMA node in turn, then single ones in the same way. Nodes with more CPUs come first.
-pub fn select(count: usize, cpus: &[Cpu]) -> Vec<u32> {
+pub fn select_cpus(count: usize, cpus: &[Cpu]) -> Vec<u32> {
     let mut nodes: BTreeMap<(u32, u32), Vec<Cpu>> = BTreeMap::new();
     for cpu in cpus {
         nodes.entry((cpu.socket, cpu.node)).or_default().push(*cpu);
@@ -99,7 +99,7 @@ mod tests {
             (9, hyper_threads(), vec![0, 4, 2, 6, 1, 5, 3, 7]),
             (2, vec![], vec![]),
         ] {
-            assert_eq!(select(count, &cpus), chosen, "{count}");
+            assert_eq!(select_cpus(count, &cpus), chosen, "{count}");
         }
     }
 
@@ -107,21 +107,21 @@ mod tests {
     fn the_numa_node_with_more_cpus_comes_first() {
         // CPUs 0 and 4 are reserved: the first node has one core left.
         let cpus: Vec<Cpu> = hyper_threads().into_iter().filter(|cpu| cpu.id % 4 != 0).collect();
-        assert_eq!(select(3, &cpus), [2, 6, 1]);
+        assert_eq!(select_cpus(3, &cpus), [2, 6, 1]);
     }
 
     #[test]
     fn cpus_of_lsr_pods_are_used_in_proportion() {
         let (lsr, shared) = hyper_threads().into_iter().partition(|cpu| cpu.id % 4 < 2);
-        let candidates = Candidates { lsr, shared };
+        let candidates = CpuCandidates { lsr, shared };
         assert_eq!(candidates.select(4).to_string(), "0,2,4,6");
-        let one = Candidates { lsr: vec![cpu(4, 0, 0)], shared: vec![cpu(5, 1, 0), cpu(6, 2, 0), cpu(7, 3, 0)] };
+        let one = CpuCandidates { lsr: vec![cpu(4, 0, 0)], shared: vec![cpu(5, 1, 0), cpu(6, 2, 0), cpu(7, 3, 0)] };
         assert_eq!(one.select(2).to_string(), "5-6", "not the one of the LSR pod");
     }
 
     /// The original divides by the number of candidates.
     #[test]
     fn without_candidates_nothing_is_chosen() {
-        assert!(Candidates::default().select(2).is_empty());
+        assert!(CpuCandidates::default().select(2).is_empty());
     }
 }
