@@ -5,6 +5,7 @@
 mod enforcement;
 mod eviction;
 mod hooks;
+mod metric_report;
 mod node_effects;
 mod sampling;
 mod topology;
@@ -23,6 +24,7 @@ use self::{
     enforcement::Enforcement,
     eviction::Evictions,
     hooks::Hooks,
+    metric_report::Reporting,
     sampling::{Sampling, Slo},
     topology::Topology,
 };
@@ -32,7 +34,7 @@ use crate::{
     exchange::{Effect, Input, Object},
     host::Host,
     kubelet::Kubelet,
-    objects::{ClaimVolumes, DeviceObject, MetricObject},
+    objects::{ClaimVolumes, DeviceObject},
     settings::Settings,
 };
 
@@ -45,7 +47,7 @@ pub struct Agent {
     kubelet: Kubelet,
     node: Option<Arc<Node>>,
     slo: Slo,
-    metric: Option<Arc<MetricObject>>,
+    reporting: Reporting,
     device: Option<Arc<DeviceObject>>,
     claims: ClaimVolumes,
     topology: Topology,
@@ -80,7 +82,7 @@ impl Agent {
             kubelet: Kubelet::new(settings.kubelet.clone()),
             node: None,
             slo: Slo::default(),
-            metric: None,
+            reporting: Reporting::new(&settings),
             device: None,
             claims: ClaimVolumes::new(),
             topology: Topology::default(),
@@ -128,7 +130,7 @@ impl Agent {
                     self.topology.hurry();
                 }
             }
-            Object::Metric(metric) => self.metric = metric,
+            Object::Metric(metric) => self.take_metric(metric),
             Object::Slo(slo) => self.take_slo(slo.as_deref()),
             Object::Topology(live) => self.topology.live = live,
             Object::Device(device) => self.device = device,
@@ -154,6 +156,7 @@ impl Agent {
         if self.eviction_answered(id, error.clone(), now) {
             return;
         }
+        self.reporting.answered(id, result, error.as_deref(), now.moment, &mut self.capabilities);
         self.topology.answered(id, error.as_deref(), now.moment, &mut self.capabilities);
     }
 
@@ -163,8 +166,7 @@ impl Agent {
         let topology = self.node.as_ref().and_then(|_| self.topology.due(&self.settings));
         let sampling = Some(self.sampling.due());
         let enforcement = self.kubelet.has_pods.then(|| self.enforcement.due(&self.settings)).flatten();
-        let hooks = self.hooks.due();
-        [kubelet, topology, sampling, enforcement, hooks].into_iter().flatten().min().unwrap_or_default()
+        [kubelet, topology, sampling, enforcement, self.hooks.due(), self.reporting.due()].into_iter().flatten().min().unwrap_or_default()
     }
 
     /// Does all that is due, files included. `time` shows the moment at which it is called: samples carry the time at which they were taken.
@@ -175,6 +177,7 @@ impl Agent {
             self.report_topology(now);
         }
         self.sample(now.moment, time);
+        self.report_metric(now);
         self.run_hooks(now);
         self.enforce(now);
         self.evict(now);

@@ -73,12 +73,6 @@ impl Sampling {
     pub(super) fn due(&self) -> Moment {
         self.next.unwrap_or_default()
     }
-
-    /// Keeps samples as long as they are aggregated.
-    pub(super) fn retain(&mut self, longest: Duration, of_pods: Duration) {
-        let default = Retention::default();
-        self.store.retain(Retention { node: longest.max(of_pods), pods: of_pods, containers: default.containers });
-    }
 }
 
 impl Slo {
