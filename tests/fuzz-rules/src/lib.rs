@@ -8,10 +8,12 @@
 
 mod descheduling;
 mod extending;
+mod node_protocols;
 mod scheduling;
 
 pub use descheduling::descheduler;
 pub use extending::extender;
+pub use node_protocols::node_protocols;
 pub use scheduling::{configuration, explanation, scheduler};
 use std::{
     collections::BTreeMap,
@@ -318,7 +320,7 @@ mod tests {
     /// The name of a program, and what it calls.
     type Target = (&'static str, fn(&[u8]));
 
-    const TARGETS: [Target; 17] = [
+    const TARGETS: [Target; 18] = [
         ("annotation", super::annotation),
         ("cel", super::cel),
         ("configuration", super::configuration),
@@ -327,6 +329,7 @@ mod tests {
         ("explanation", super::explanation),
         ("extender", super::extender),
         ("go_json", super::go_json),
+        ("node_protocols", super::node_protocols),
         ("overlay", super::overlay),
         ("patch", super::patch),
         ("pattern", super::pattern),
