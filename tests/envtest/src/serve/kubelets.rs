@@ -62,10 +62,24 @@ impl Dial for Kubelets {
             }
             let config = self.config(scheme).map_err(io::Error::other)?;
             let name = ServerName::IpAddress(address.ip().into());
-            let stream = TlsConnector::from(config).connect(name, stream).await?;
+            let stream = TlsConnector::from(config).connect(name, stream).await.map_err(worded)?;
             Ok(Box::new(stream) as Box<dyn Connection>)
         })
     }
+}
+
+/// A kubelet's refusal to speak TLS, in the words of Go. One that waits for its certificate refuses with an internal error.
+fn worded(error: io::Error) -> io::Error {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let Some(rustls::Error::AlertReceived(alert)) = inner else { return error };
+    let mut text = "remote error: tls:".to_owned();
+    for letter in format!("{alert:?}").chars() {
+        if letter.is_uppercase() {
+            text.push(' ');
+        }
+        text.extend(letter.to_lowercase());
+    }
+    io::Error::other(text)
 }
 
 type Builder = rustls::ConfigBuilder<ClientConfig, rustls::client::WantsClientCert>;
@@ -114,5 +128,18 @@ impl ServerCertVerifier for AnyServer {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_of_tls_has_the_words_of_go() {
+        let alert = rustls::Error::AlertReceived(rustls::AlertDescription::InternalError);
+        let error = worded(io::Error::new(io::ErrorKind::InvalidData, alert));
+        assert_eq!(error.to_string(), "remote error: tls: internal error");
+        assert_eq!(worded(io::ErrorKind::ConnectionRefused.into()).kind(), io::ErrorKind::ConnectionRefused);
     }
 }

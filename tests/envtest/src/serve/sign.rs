@@ -176,16 +176,17 @@ fn bits(bytes: &[u8], unused: u32) -> Vec<u8> {
 fn part(tag: u8, parts: &[Vec<u8>]) -> Vec<u8> {
     let length: usize = parts.iter().map(Vec::len).sum();
     let mut out = vec![tag];
-    match u8::try_from(length) {
-        Ok(short @ ..0x80) => out.push(short),
-        _ => {
-            let bytes = length.to_be_bytes();
-            let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
-            out.push(0x80 | u8::try_from(bytes.len() - zeros).unwrap_or_default());
-            out.extend_from_slice(&bytes[zeros..]);
-        }
+    if let Ok(short @ ..0x80) = u8::try_from(length) {
+        out.push(short);
+    } else {
+        let bytes = length.to_be_bytes();
+        let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+        out.push(0x80 | u8::try_from(bytes.len() - zeros).unwrap_or_default());
+        out.extend_from_slice(&bytes[zeros..]);
     }
-    parts.iter().for_each(|part| out.extend_from_slice(part));
+    for part in parts {
+        out.extend_from_slice(part);
+    }
     out
 }
 

@@ -1,6 +1,9 @@
 //! Requests that a kubelet answers: logs, commands and ports of the pods on its node, and whatever else it serves.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    fmt::Write as _,
+    net::{IpAddr, SocketAddr},
+};
 
 use http::Method;
 use serde_json::Value;
@@ -154,15 +157,14 @@ pub(super) fn container(pod: &Value, named: Option<&str>) -> Result<String, ApiE
             Err(ApiError::bad_request(format!("container {container} is not valid for pod {name}")))
         }
         Some(container) => Ok(container.to_owned()),
-        None => match pod["spec"]["containers"].as_array().map(Vec::as_slice) {
-            Some([only]) => Ok(only["name"].as_str().unwrap_or_default().to_owned()),
-            _ => {
-                let choices = all.join(" ");
-                Err(ApiError::bad_request(format!(
-                    "a container name must be specified for pod {name}, choose one of: [{choices}]"
-                )))
+        None => {
+            if let Some([only]) = pod["spec"]["containers"].as_array().map(Vec::as_slice) {
+                return Ok(only["name"].as_str().unwrap_or_default().to_owned());
             }
-        },
+            let choices = all.join(" ");
+            let why = format!("a container name must be specified for pod {name}, choose one of: [{choices}]");
+            Err(ApiError::bad_request(why))
+        }
     }
 }
 
@@ -234,7 +236,8 @@ fn escaped(text: &str) -> String {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
             b' ' => out.push('+'),
-            _ => out.push_str(&format!("%{byte:02X}")),
+            // Writing to a text does not fail.
+            _ => drop(write!(out, "%{byte:02X}")),
         }
     }
     out

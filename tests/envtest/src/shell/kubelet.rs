@@ -73,7 +73,9 @@ pub(super) async fn pass(
         return log(call, response).await;
     }
     let mut response = response.map(Body::new);
-    OF_CONNECTION.iter().for_each(|name| drop(response.headers_mut().remove(name)));
+    for name in &OF_CONNECTION {
+        response.headers_mut().remove(name);
+    }
     Ok(response)
 }
 
@@ -118,7 +120,9 @@ fn passed_on(call: &KubeletCall, head: Head, body: Body) -> Result<Request<Body>
         .filter(|name| of_user(name) || *name == header::HOST || (!is_upgrade && OF_CONNECTION.contains(name)))
         .cloned()
         .collect();
-    dropped.iter().for_each(|name| drop(headers.remove(name)));
+    for name in &dropped {
+        headers.remove(name);
+    }
     let host =
         HeaderValue::from_str(&call.address.to_string()).map_err(|error| ApiError::internal(error.to_string()))?;
     headers.insert(header::HOST, host);
@@ -180,11 +184,14 @@ fn refused(status: StatusCode, name: &str, said: &str) -> ApiError {
 
 /// Why nobody answers for the kubelet.
 fn unreachable(call: &KubeletCall, error: &io::Error) -> ApiError {
-    let why = match error.kind() {
-        io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
+    let dialed = match error.kind() {
+        io::ErrorKind::ConnectionRefused => format!("dial tcp {}: connect: connection refused", call.address),
+        io::ErrorKind::TimedOut | io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+            format!("dial tcp {}: {error}", call.address)
+        }
+        // The connection was there.
         _ => error.to_string(),
     };
-    let dialed = format!("dial tcp {}: {why}", call.address);
     match call.kind {
         CallKind::Log => ApiError::unclassified(format!("Get \"https://{}{}\": {dialed}", call.address, call.path)),
         CallKind::Stream => ApiError::unclassified(format!("error dialing backend: {dialed}")),
