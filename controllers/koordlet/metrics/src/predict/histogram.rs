@@ -33,6 +33,8 @@ pub struct Histogram {
 pub enum HistogramError {
     #[error("totalWeight is {0}, which is below 0 or no number")]
     Total(String),
+    #[error("referenceTimestamp {0} is in the future, so that no new value would count")]
+    Reference(Timestamp),
     #[error("bucket {bucket} is outside of the {buckets} buckets")]
     Bucket { bucket: i64, buckets: usize },
 }
@@ -149,13 +151,18 @@ impl Histogram {
     ///
     /// # Errors
     ///
-    /// A bucket is outside of the buckets, or the total is below 0.
+    /// A bucket is outside of the buckets, the total is below 0, or weights are counted from a time more than a half-life after now.
     pub fn restore(
         buckets: Buckets,
         half_life: Duration,
         checkpoint: &HistogramCheckpoint,
+        now: Timestamp,
     ) -> Result<Self, HistogramError> {
         let mut histogram = Self::new(buckets, half_life);
+        let is_future = |reference| since_year_1(reference) > since_year_1(now) + histogram.half_life_ns();
+        if let Some(reference) = checkpoint.reference.filter(|reference| is_future(*reference)) {
+            return Err(HistogramError::Reference(reference));
+        }
         let total = checkpoint.total_weight;
         if total < 0.0 || !total.is_finite() {
             return Err(HistogramError::Total(total.to_string()));
@@ -166,7 +173,7 @@ impl Histogram {
             let place = usize::try_from(*bucket).ok().and_then(|bucket| histogram.weights.get_mut(bucket));
             let place = place.ok_or(HistogramError::Bucket { bucket: *bucket, buckets })?;
             if sum > 0.0 {
-                *place = f64::from(*weight) * total / sum;
+                *place = f64::from(*weight) * (total / sum);
             }
         }
         histogram.total = if sum > 0.0 { total } else { 0.0 };
@@ -289,7 +296,7 @@ mod tests {
         let histogram = cpu(&[(0.01, NOON), (0.01, NOON), (0.01, NOON), (4.0, NOON), (700.0, NOON)]);
         let checkpoint = histogram.checkpoint();
         assert_eq!(checkpoint.bucket_weights, BTreeMap::from([(0, 10_000), (45, 3333), (148, 3333)]));
-        let restored = Histogram::restore(Buckets::CPU, 12 * HOUR, &checkpoint).unwrap();
+        let restored = Histogram::restore(Buckets::CPU, 12 * HOUR, &checkpoint, at(NOON)).unwrap();
         assert_eq!((restored.total, restored.reference), (histogram.total, histogram.reference));
         for share in [0.5, 0.6, 0.95, 1.0] {
             assert_eq!(restored.percentile(share), histogram.percentile(share), "{share}");
@@ -301,12 +308,16 @@ mod tests {
         let restore = |weights: &[(i64, u32)], total_weight| {
             let bucket_weights = weights.iter().copied().collect();
             let checkpoint = HistogramCheckpoint { reference: None, bucket_weights, total_weight };
-            Histogram::restore(Buckets::CPU, HOUR, &checkpoint)
+            Histogram::restore(Buckets::CPU, HOUR, &checkpoint, at(NOON))
         };
         assert_eq!(restore(&[(158, 1)], 1.0), Err(HistogramError::Bucket { bucket: 158, buckets: 158 }));
         assert_eq!(restore(&[(-1, 1)], 1.0), Err(HistogramError::Bucket { bucket: -1, buckets: 158 }));
         assert_eq!(restore(&[(1, 1)], -1.0), Err(HistogramError::Total("-1".to_owned())));
         assert!(restore(&[], 5.0).unwrap().is_empty() && restore(&[(1, 0)], 5.0).unwrap().is_empty());
+        let future =
+            HistogramCheckpoint { reference: Some(at("2026-03-01T13:00:01Z")), ..HistogramCheckpoint::default() };
+        let restored = Histogram::restore(Buckets::CPU, HOUR, &future, at(NOON));
+        assert_eq!(restored, Err(HistogramError::Reference(at("2026-03-01T13:00:01Z"))));
         assert_eq!(restore(&[(1, 1), (2, 3)], 8.0).unwrap().weights[1..3], [2.0, 6.0]);
     }
 }

@@ -246,10 +246,10 @@ impl Model {
         let mut model = Self { saved: Some(at), ..Self::new(settings, at) };
         if let Some(cpu) = &checkpoint.cpu {
             model.cpu =
-                Histogram::restore(Buckets::CPU, settings.cpu_half_life, cpu).map_err(|error| ("CPU", error))?;
+                Histogram::restore(Buckets::CPU, settings.cpu_half_life, cpu, at).map_err(|error| ("CPU", error))?;
         }
         if let Some(memory) = &checkpoint.memory {
-            let restored = Histogram::restore(Buckets::MEMORY, settings.memory_half_life, memory);
+            let restored = Histogram::restore(Buckets::MEMORY, settings.memory_half_life, memory, at);
             model.memory = restored.map_err(|error| ("Memory", error))?;
         }
         Ok(model)
