@@ -98,6 +98,14 @@ struct Plan<'a, 'i> {
 /// A file with a line for each disk: the amount of a block, and the one that stands for none.
 type LimitFile = (Resource, fn(&IoCfg) -> Option<i64>, i64);
 
+const LIMIT_FILES: [LimitFile; 5] = [
+    (Resource::BlkioReadIops, |io| io.read_iops, 0),
+    (Resource::BlkioWriteIops, |io| io.write_iops, 0),
+    (Resource::BlkioReadBps, |io| io.read_bps, 0),
+    (Resource::BlkioWriteBps, |io| io.write_bps, 0),
+    (Resource::BlkioWeight, |io| io.io_weight_percent, WEIGHT),
+];
+
 /// A block with the disk that it stands for.
 type Placed<'b> = (DeviceNumber, &'b IoCfg);
 
@@ -117,15 +125,16 @@ impl Plan<'_, '_> {
     /// Limits and weights of disks in one cgroup. Where one disk is not found, the cgroup is left alone.
     fn limits(&mut self, cgroup: &CgroupPath, pod: Option<&Pod>, blocks: &[BlockCfg], setting: &'static str) {
         let Some(placed) = self.placed(pod, blocks, setting) else { return };
-        let files: [LimitFile; 5] = [
-            (Resource::BlkioReadIops, |io| io.read_iops, 0),
-            (Resource::BlkioWriteIops, |io| io.write_iops, 0),
-            (Resource::BlkioReadBps, |io| io.read_bps, 0),
-            (Resource::BlkioWriteBps, |io| io.write_bps, 0),
-            (Resource::BlkioWeight, |io| io.io_weight_percent, WEIGHT),
-        ];
-        let lines: Vec<Lines> =
-            files.iter().map(|(resource, ..)| Lines::of(self.input.kernel, cgroup, *resource)).collect();
+        let kernel = self.input.kernel;
+        let is_supported = |(resource, ..): &LimitFile| kernel.supports(&kernel.layout().kubepods(), *resource);
+        let (files, lacking): (Vec<LimitFile>, Vec<LimitFile>) = LIMIT_FILES.into_iter().partition(is_supported);
+        for (resource, amount, _) in lacking {
+            if placed.iter().any(|(_, io)| amount(io).is_some()) {
+                self.notes
+                    .push(Note::degraded(format!("{setting}: this kernel has no {resource}"), "leave the field unset"));
+            }
+        }
+        let lines: Vec<Lines> = files.iter().map(|(resource, ..)| Lines::of(kernel, cgroup, *resource)).collect();
         // What some file has for a disk that is not configured is removed from all of them.
         let mut removed: Vec<DeviceNumber> = lines.iter().flat_map(Lines::disks).collect();
         removed.sort_unstable();

@@ -57,7 +57,7 @@ impl CpuEvict {
                 Feature::CpuAllocatableEvict => by_allocatable(input, node, slo, &mut notes),
                 _ => by_usage(input, node, slo, &mut notes),
             });
-        let evictions = EvictionRound::new(tasks.collect());
+        let evictions = EvictionRound::new(tasks.collect(), input.evicted);
         if evictions.is_some() {
             self.cool_down.hand_out(input.now);
         }

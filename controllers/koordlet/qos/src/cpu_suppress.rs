@@ -32,7 +32,7 @@ const CPUS_MIN: usize = 2;
 /// Smallest quota of BE pods, in microseconds of each period.
 const QUOTA_US_MIN: i64 = 2000;
 /// How often folders are listed anew while nothing else changes.
-const LIST_INTERVAL: Duration = Duration::from_secs(10);
+const LIST_INTERVAL: Duration = Duration::from_secs(5);
 
 const ENABLE: &str = "NodeSLO resourceUsedThresholdWithBE.enable";
 const POLICY: &str = "NodeSLO resourceUsedThresholdWithBE.cpuSuppressPolicy";

@@ -51,7 +51,7 @@ impl MemoryEvict {
                 Feature::MemoryAllocatableEvict => by_allocatable(input, node, slo, &mut notes),
                 feature => by_usage(input, node, slo, feature, &mut notes),
             });
-        let evictions = EvictionRound::new(tasks.collect());
+        let evictions = EvictionRound::new(tasks.collect(), input.evicted);
         if evictions.is_some() {
             self.cool_down.hand_out(input.now);
         }

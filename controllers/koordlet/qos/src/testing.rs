@@ -222,7 +222,7 @@ impl Fixture {
     /// Carries a round out; `refused` are the names of pods whose eviction fails. Returns the names of pods that were evicted.
     pub(crate) fn evict(&mut self, round: &mut EvictionRound, refused: &[&str]) -> Vec<String> {
         let mut evicted = Vec::new();
-        while let Some(eviction) = round.next(&self.evicted) {
+        while let Some(eviction) = round.next_eviction() {
             let name = eviction.pod.name.to_string();
             let answer = if refused.contains(&name.as_str()) {
                 Answer::Failed { error: format!("pods {name:?} not found") }

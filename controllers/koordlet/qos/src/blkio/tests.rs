@@ -179,6 +179,16 @@ fn other_classes_and_other_kernels_are_noted() {
 }
 
 #[test]
+fn a_file_that_the_kernel_lacks_is_left_out_with_a_note() {
+    let block = json!([{"type": "device", "name": "/dev/vda", "ioCfg": {"readIOPS": 7, "ioWeightPercent": 60}}]);
+    let mut fixture = fixture(&be(&block));
+    fixture.kernel.lack(Resource::BlkioWeight);
+    let outcome = run(&fixture);
+    assert_eq!(lines(&outcome), rows(&[("blkio.throttle.read_iops_device", "253:0 7")]));
+    assert!(notes(&outcome)[0].reason.contains("this kernel has no blkio.cost.weight"));
+}
+
+#[test]
 fn files_are_looked_at_when_objects_change_and_once_a_minute() {
     let mut fixture = fixture(&json!({}));
     let mut strategy = BlkIo::default();

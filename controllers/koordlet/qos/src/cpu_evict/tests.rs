@@ -89,7 +89,7 @@ fn the_formula_of_an_eviction_has_its_numbers() {
     let mut fixture = with_be_pods(&satisfaction());
     best_effort(&mut fixture, 2000.0, 2000.0);
     let mut round = strategy().run(&fixture.input()).evictions.unwrap();
-    let eviction = round.next(&fixture.evicted).unwrap();
+    let eviction = round.next_eviction().unwrap();
     assert_eq!(
         &*eviction.reason.formula,
         "8000m requested × (60 % − 2000m usable / 8000m) = 2800m, as satisfaction is at most 40 % and 2000m are in use"

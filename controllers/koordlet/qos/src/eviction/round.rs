@@ -19,6 +19,8 @@ pub struct EvictionRound {
     releases: BTreeMap<Arc<str>, BTreeMap<Measured, i64>>,
     /// What is released or will be.
     released: BTreeMap<Measured, i64>,
+    /// Pods that release what they have without another eviction.
+    pending: BTreeSet<Arc<str>>,
     /// Pods that count as released.
     counted: BTreeSet<Arc<str>>,
     /// The task and the pod that come next.
@@ -39,11 +41,15 @@ struct Planned {
 
 impl EvictionRound {
     /// A round of tasks in their order; `None` where nothing has to be released.
-    pub fn new(tasks: Vec<Task<'_>>) -> Option<Self> {
+    pub fn new(tasks: Vec<Task<'_>>, ledger: &Ledger) -> Option<Self> {
         let tasks: Vec<Task<'_>> =
             tasks.into_iter().filter(|task| task.required.iter().any(|required| required.amount > 0)).collect();
         let mut releases: BTreeMap<Arc<str>, BTreeMap<Measured, i64>> = BTreeMap::new();
+        let mut pending = BTreeSet::new();
         for pod in tasks.iter().flat_map(|task| &task.pods) {
+            if ledger.is_pending(pod) {
+                pending.insert(Arc::clone(&pod.uid));
+            }
             let of_pod = releases.entry(Arc::clone(&pod.uid)).or_default();
             for Release { kind, resource, amount } in tasks.iter().flat_map(|task| (task.release)(pod)) {
                 let largest = of_pod.entry((kind, resource)).or_default();
@@ -54,18 +60,18 @@ impl EvictionRound {
             |Task { feature, reason, required, pods, .. }| Planned { feature, reason, required, pods, is_begun: false };
         let tasks: Vec<Planned> = tasks.into_iter().map(planned).collect();
         let (released, counted, accepted) = Default::default();
-        (!tasks.is_empty()).then_some(Self { tasks, releases, released, counted, task: 0, next: 0, accepted })
+        (!tasks.is_empty()).then_some(Self { tasks, releases, released, pending, counted, task: 0, next: 0, accepted })
     }
 
     /// The next pod that has to be evicted; `None` when enough is released, or no pod is left.
     ///
     /// Pods that were evicted earlier and are still there count first, wherever they stand in the order: what they have will be released without evictions of
     /// others.
-    pub fn next(&mut self, ledger: &Ledger) -> Option<Eviction> {
+    pub fn next_eviction(&mut self) -> Option<Eviction> {
         while let Some(task) = self.tasks.get_mut(self.task) {
             if !std::mem::replace(&mut task.is_begun, true) {
                 let pending: Vec<Arc<Pod>> =
-                    task.pods.iter().filter(|pod| ledger.is_pending(pod)).map(Arc::clone).collect();
+                    task.pods.iter().filter(|pod| self.pending.contains(&pod.uid)).map(Arc::clone).collect();
                 for pod in &pending {
                     self.count(pod);
                 }

@@ -42,7 +42,7 @@ fn task(pods: &[Arc<Pod>], required: i64) -> Task<'static> {
 }
 
 fn round(fixture: &Fixture, required: i64) -> EvictionRound {
-    EvictionRound::new(vec![task(&fixture.pods, required)]).unwrap()
+    EvictionRound::new(vec![task(&fixture.pods, required)], &fixture.evicted).unwrap()
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn pods_are_evicted_until_enough_is_released() {
     let mut round = round(&fixture, 250);
     assert_eq!(fixture.evict(&mut round, &[]), ["a-100", "b-200"]);
     assert_eq!(round.accepted().len(), 2);
-    assert!(EvictionRound::new(vec![task(&fixture.pods, 0)]).is_none(), "nothing is required");
+    assert!(EvictionRound::new(vec![task(&fixture.pods, 0)], &fixture.evicted).is_none(), "nothing is required");
 }
 
 #[test]
@@ -144,12 +144,12 @@ fn amounts_of_several_tasks_are_merged_by_the_larger_one_and_kinds_never_mix() {
     requested.required = vec![Release { kind: ReleaseKind::Requested, resource: "cpu", amount: 50 }];
     requested.release = Box::new(|_| vec![Release { kind: ReleaseKind::Requested, resource: "cpu", amount: 50 }]);
     // The first pod releases 150 by the second task: both are satisfied with it, and so is the third.
-    let mut round = EvictionRound::new(vec![task(&fixture.pods, 120), larger, requested]).unwrap();
+    let mut round = EvictionRound::new(vec![task(&fixture.pods, 120), larger, requested], &fixture.evicted).unwrap();
     assert_eq!(fixture.evict(&mut round, &[]), ["a-100"]);
     let mut only_used = task(&fixture.pods, 100);
     only_used.required.push(Release { kind: ReleaseKind::Requested, resource: "cpu", amount: 1 });
-    let mut round = EvictionRound::new(vec![only_used]).unwrap();
     fixture.evicted = Ledger::default();
+    let mut round = EvictionRound::new(vec![only_used], &fixture.evicted).unwrap();
     assert_eq!(fixture.evict(&mut round, &[]), ["a-100", "b-200"], "use does not satisfy requests");
 }
 
@@ -157,7 +157,7 @@ fn amounts_of_several_tasks_are_merged_by_the_larger_one_and_kinds_never_mix() {
 fn the_message_of_an_event_is_koordinators() {
     let mut fixture = fixture(&[("be-1", json!({}), 0)]);
     let mut round = round(&fixture, 1);
-    let eviction = round.next(&fixture.evicted).unwrap();
+    let eviction = round.next_eviction().unwrap();
     let message = "evict Pod:test/be-1, reason: evicted, message: trigger by koordlet feature CPUEvict, kill pod: be-1";
     assert_eq!(eviction.message(&Answer::Accepted(Means::Api)), message);
     let failed = Answer::Failed { error: r#"pods "be-1" not found"#.into() };

@@ -113,7 +113,7 @@ fn the_numbers_of_a_large_node() {
     fixture.pod("be", "BestEffort", &class("BE"), None, &batch("1Gi"));
     fixture.memory(&[("node", 115_000_000_000), ("be", GI)]);
     let mut round = MemoryEvict::new(Duration::ZERO).run(&fixture.input()).evictions.unwrap();
-    let eviction = round.next(&fixture.evicted).unwrap();
+    let eviction = round.next_eviction().unwrap();
     assert!(
         eviction.reason.formula.starts_with("120000000000 × (95 % − 78 %) = 20400000000 bytes"),
         "{:?}",

@@ -54,8 +54,8 @@ fn sample(fixture: &mut Fixture) {
 }
 
 /// Every number of a NodeSLO.
-fn all_numbers(number: Json) -> Json {
-    let keys = |names: &[&str]| -> Json { names.iter().map(|name| ((*name).to_owned(), number.clone())).collect() };
+fn all_numbers(number: i64) -> Json {
+    let keys = |names: &[&str]| -> Json { names.iter().map(|name| ((*name).to_owned(), json!(number))).collect() };
     let mut threshold = keys(&[
         "cpuSuppressThresholdPercent",
         "cpuSuppressMinPercent",
@@ -106,7 +106,7 @@ fn all_numbers(number: Json) -> Json {
 fn no_number_of_a_user_ends_the_agent() {
     for number in [i64::MIN, -1, 0, 1, 99, 100, 101, i64::MAX] {
         for policy in ["cpuset", "cfsQuota"] {
-            let mut spec = all_numbers(json!(number));
+            let mut spec = all_numbers(number);
             spec["resourceUsedThresholdWithBE"]["cpuSuppressPolicy"] = json!(policy);
             let mut fixture = fixture(&spec);
             let mut strategies = Strategies::new(Options::default(), Moment::default());
