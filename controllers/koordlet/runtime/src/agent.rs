@@ -31,6 +31,7 @@ use self::{
 use crate::{
     audit::{AuditEvent, AuditLog, Subject},
     capability::Capabilities,
+    delivery::{self, Called, Done},
     exchange::{Effect, Input, Object},
     host::Host,
     kubelet::Kubelet,
@@ -117,6 +118,10 @@ impl Agent {
                 self.eviction_answered(id, result.err(), now);
             }
             Input::PodFolder => self.kubelet.hurry(now.moment),
+            Input::Called(called) => self.answered_call(*called, now),
+            Input::Capability { feature, state } => {
+                self.capabilities.set(feature, state);
+            }
         }
     }
 
@@ -206,17 +211,27 @@ impl Agent {
 
     /// Carries out what hooks answered a container runtime: files of the pod's cgroup, which no runtime writes, and effects. Refused settings are logged.
     pub fn called(&mut self, response: &Response, now: Now) {
-        for refused in &response.refused {
-            tracing::warn!("{refused}");
-        }
-        for effect in &response.effects {
-            self.hook_effect(effect, now);
-        }
+        let resctrl = self.resctrl_folder();
+        let groups = delivery::effects(response, &mut self.files, &resctrl);
+        let done = Done { groups, ..Done::default() };
+        self.answered_call(Called { response: response.clone(), done }, now);
         if !response.constraints.0.is_empty() {
-            self.resolver.submit_more(hooks::STRATEGY, response.constraints.clone());
             let outcome = self.resolver.pass(now.moment, &mut self.files);
             self.resolved(outcome, now);
         }
+    }
+
+    /// Keeps what was done for a container runtime.
+    fn answered_call(&mut self, called: Called, now: Now) {
+        let Called { response, done: Done { outcome, groups } } = called;
+        for refused in &response.refused {
+            tracing::warn!("{refused}");
+        }
+        for group in groups {
+            self.group_changed(group, now);
+        }
+        self.resolved(outcome, now);
+        self.resolver.submit_more(hooks::STRATEGY, response.constraints);
     }
 
     fn audit(&mut self, event: &AuditEvent, now: Now) {

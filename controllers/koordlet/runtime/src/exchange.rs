@@ -6,6 +6,7 @@ use koord_koordlet_framework::Node;
 use koord_koordlet_system::ContainerId;
 use koord_runtime::{events::Event, write::Write};
 
+use crate::{capability::State, delivery::Called};
 use crate::objects::{ClaimObject, DeviceObject, MetricObject, SloObject, TopologyObject};
 
 /// Something from outside.
@@ -23,6 +24,10 @@ pub enum Input {
     Stopped { id: u64, result: Result<(), String> },
     /// A folder of a pod has come or gone.
     PodFolder,
+    /// A container runtime was answered.
+    Called(Box<Called>),
+    /// How a feature outside of the agent fares.
+    Capability { feature: &'static str, state: State },
 }
 
 /// An object of this node.

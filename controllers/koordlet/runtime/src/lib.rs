@@ -7,11 +7,13 @@ mod agent;
 pub mod audit;
 pub mod capability;
 mod container_stopper;
+pub mod delivery;
 mod exchange;
 mod host;
 mod kubelet;
 mod kubelet_client;
 mod objects;
+mod resctrl_groups;
 mod settings;
 mod shell;
 

@@ -1,6 +1,11 @@
 //! Evictions that strategies decided on, carried out one by one: through the API server, or by stopping containers.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::Duration,
+};
+
+use koord_core::clock::Moment;
 
 use koord_koordlet_qos::{
     Strategy,
@@ -29,6 +34,8 @@ pub(super) struct Evictions {
     under_way: Option<UnderWay>,
     /// How many pods were evicted.
     pub(super) count: u64,
+    /// Evicted pods as `NAMESPACE/NAME`, with how often and when last.
+    pub(super) pods: BTreeMap<String, (u64, Moment)>,
 }
 
 /// The eviction that has no answer yet.
@@ -41,6 +48,9 @@ struct UnderWay {
     /// The first thing that failed.
     error: Option<String>,
 }
+
+/// How long an evicted pod is remembered by name.
+const DETAIL_KEPT: Duration = Duration::from_mins(10);
 
 impl Evictions {
     /// Takes a round. A strategy has one at a time.
@@ -57,7 +67,7 @@ impl Agent {
         }
         while let Some((strategy, round)) = self.evictions.rounds.front_mut() {
             let strategy = *strategy;
-            if let Some(eviction) = round.next(&self.evictions.ledger) {
+            if let Some(eviction) = round.next_eviction() {
                 self.start_eviction(eviction, now);
                 return;
             }
@@ -129,6 +139,9 @@ impl Agent {
         let message = format!("{}; {}: {}", eviction.message(&answer), eviction.reason.setting, eviction.reason.formula);
         if is_accepted {
             self.evictions.count += 1;
+            let detail = self.evictions.pods.entry(pod.key()).or_insert((0, now.moment));
+            *detail = (detail.0 + 1, now.moment);
+            self.evictions.pods.retain(|_, (_, at)| now.moment.since(*at) < DETAIL_KEPT);
             tracing::info!(pod = pod.key(), message, "a pod was evicted");
         } else {
             tracing::warn!(pod = pod.key(), message, "a pod could not be evicted");

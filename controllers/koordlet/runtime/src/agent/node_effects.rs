@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use koord_koordlet_hooks::{Effect as HookEffect, OomScore, Switch, groups_to_remove};
+use koord_koordlet_hooks::{OomScore, Switch, groups_to_remove};
 use koord_koordlet_qos::{ResctrlGroup, SystemWrite};
 use koord_koordlet_system::{
     is_gone, oom_score_adjustment_path, read,
@@ -10,12 +10,15 @@ use koord_koordlet_system::{
 };
 
 use super::{Agent, Now};
-use crate::audit::{AuditEvent, Subject};
+use crate::{
+    audit::{AuditEvent, Subject},
+    resctrl_groups::{GroupChange, ensure_group, remove_group},
+};
 
 const RESCTRL: &str = "resctrl";
 
 impl Agent {
-    fn resctrl_folder(&self) -> PathBuf {
+    pub(super) fn resctrl_folder(&self) -> PathBuf {
         self.settings.roots.sys_fs.join(RESCTRL)
     }
 
@@ -34,64 +37,32 @@ impl Agent {
         self.set_group(&group.name, &schemata, &group.tasks, now);
     }
 
-    /// Executes what a hook wants besides files of cgroups.
-    pub(super) fn hook_effect(&mut self, effect: &HookEffect, now: Now) {
-        match effect {
-            HookEffect::EnsureGroup(group) => self.set_group(&group.name, &group.schemata, &group.tasks, now),
-            HookEffect::RemoveGroup(group) => self.remove_group(group, now),
-            HookEffect::RecreateFolder(folder) => {
-                if let Err(error) = recreate(folder) {
-                    tracing::warn!(folder = %folder.display(), %error, "a folder for a container cannot be made");
-                }
-            }
-        }
-    }
-
     pub(super) fn set_group(&mut self, name: &str, schemata: &Schemata, tasks: &[u32], now: Now) {
-        let folder = self.resctrl_folder().join(name);
-        let result = self.files.writer().create_folder(&folder);
-        if let Err(error) = result {
-            let reason = format!("{}: {error}", folder.display());
-            self.capabilities.degraded(RESCTRL, reason, "remove groups that nobody uses: a machine has few");
-            return;
-        }
-        let path = folder.join("schemata");
-        let shown = read(&path).ok().and_then(|text| Schemata::parse(&text).ok()).unwrap_or_default();
-        let texts = [
-            schemata.l3_text().filter(|_| !shown.l3.holds(&schemata.l3)),
-            schemata.bandwidth_text().filter(|_| !shown.bandwidth.holds(&schemata.bandwidth)),
-        ];
-        for text in texts.into_iter().flatten() {
-            match self.files.writer().write(&path, &text) {
-                Ok(()) => {
-                    let message = format!("update {} to {}", path.display(), text.trim());
-                    self.audit(&AuditEvent::of(Subject::Group, 3, name, "UpdateResctrlSchemata", message, now.time), now);
-                    self.capabilities.active(RESCTRL);
-                }
-                Err(error) => {
-                    let reason = format!("{} refuses {:?}: {error}", path.display(), text.trim());
-                    self.capabilities.degraded(RESCTRL, reason, "see info/last_cmd_status of resctrl");
-                }
-            }
-        }
-        let path = folder.join("tasks");
-        for task in tasks {
-            // A task that has ended is none any more.
-            if let Err(error) = self.files.writer().append(&path, &task.to_string()) {
-                tracing::debug!(task, path = %path.display(), %error, "a task was not added to its group");
-            }
-        }
+        let folder = self.resctrl_folder();
+        let change = ensure_group(self.files.writer(), &folder, name, schemata, tasks);
+        self.group_changed(change, now);
     }
 
-    fn remove_group(&mut self, name: &str, now: Now) {
-        let folder = self.resctrl_folder().join(name);
-        match self.files.writer().remove_folder(&folder) {
-            Ok(()) => {
-                let message = format!("remove {}", folder.display());
-                self.audit(&AuditEvent::of(Subject::Group, 3, name, "RemoveResctrlGroup", message, now.time), now);
+    /// Audits what was done for a group.
+    pub(super) fn group_changed(&mut self, change: GroupChange, now: Now) {
+        for (path, text) in &change.written {
+            let message = format!("update {} to {text}", path.display());
+            let event = AuditEvent::of(Subject::Group, 3, &change.name, "UpdateResctrlSchemata", message, now.time);
+            self.audit(&event, now);
+        }
+        if let Some(folder) = &change.removed {
+            let message = format!("remove {}", folder.display());
+            let event = AuditEvent::of(Subject::Group, 3, &change.name, "RemoveResctrlGroup", message, now.time);
+            self.audit(&event, now);
+        }
+        match change.refused {
+            Some((reason, remedy)) => {
+                self.capabilities.degraded(RESCTRL, reason, remedy);
             }
-            Err(error) if is_gone(&error) => {}
-            Err(error) => tracing::warn!(folder = %folder.display(), %error, "a group of resctrl cannot be removed"),
+            None if !change.written.is_empty() => {
+                self.capabilities.active(RESCTRL);
+            }
+            None => {}
         }
     }
 
@@ -110,7 +81,8 @@ impl Agent {
         let unneeded: Vec<String> =
             groups_to_remove(aged.iter().map(|(group, age)| (group.as_str(), *age)), needed).into_iter().map(str::to_owned).collect();
         for group in unneeded {
-            self.remove_group(&group, now);
+            let change = remove_group(self.files.writer(), &root, &group);
+            self.group_changed(change, now);
         }
     }
 
@@ -169,15 +141,4 @@ impl Agent {
             }
         }
     }
-}
-
-/// Removes a folder with all that is in it, and makes it anew for everyone.
-fn recreate(folder: &std::path::Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    match std::fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    std::fs::create_dir_all(folder)?;
-    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777))
 }

@@ -1,0 +1,192 @@
+//! Calls of container runtimes: decided by the agent's rules without a lock, and carried out before the runtime is answered.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use arc_swap::ArcSwapOption;
+use koord_core::clock::Moment;
+use koord_koordlet_hooks::{Effect, FailurePolicy, HostDevices, Response, Rules, Stage};
+use koord_koordlet_protocols::{
+    HandlerError,
+    hookserver::{
+        ContainerResourceHookRequest, ContainerResourceHookResponse, ContainerStage, HookHandler, PodSandboxHookRequest,
+        PodSandboxHookResponse, PodStage,
+    },
+    nri::{Container, ContainerUpdate, Creation, LinuxResources, NriHandler, PodSandbox},
+};
+use koord_koordlet_resolver::{MountedFiles, Outcome, Resolver};
+use koord_runtime::clock::SharedClock;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+use super::{nri, proxy};
+use crate::{
+    exchange::Input,
+    resctrl_groups::{GroupChange, ensure_group, recreate, remove_group},
+};
+
+/// Answers runtimes with the rules of an agent.
+///
+/// The agent holds its own lock for a whole round, so that a container would wait for all samples of the node. Calls take none of it: rules are a snapshot, and
+/// files of the pod are written here. The agent learns of it afterwards by an [`Input::Called`], and keeps these files from then on.
+pub struct HookCalls {
+    rules: Arc<ArcSwapOption<Rules>>,
+    devices: HostDevices,
+    node: Mutex<NodeFolders>,
+    clock: SharedClock,
+    inputs: mpsc::UnboundedSender<Input>,
+}
+
+/// What calls write into.
+pub struct NodeFolders {
+    pub files: MountedFiles,
+    /// `/sys/fs/resctrl`.
+    pub resctrl: PathBuf,
+    /// `/sys`.
+    pub sys: PathBuf,
+}
+
+/// A call that was answered.
+#[derive(Clone, Debug)]
+pub struct Called {
+    pub(crate) response: Response,
+    pub(crate) done: Done,
+}
+
+/// What was done for a call before it was answered.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Done {
+    pub(crate) outcome: Outcome,
+    pub(crate) groups: Vec<GroupChange>,
+}
+
+impl HookCalls {
+    /// Calls that follow these rules. What they did comes to the agent as an input.
+    pub fn new(
+        rules: Arc<ArcSwapOption<Rules>>,
+        node: NodeFolders,
+        clock: SharedClock,
+        inputs: mpsc::UnboundedSender<Input>,
+    ) -> Self {
+        let devices = HostDevices { sys: node.sys.clone() };
+        Self { rules, devices, node: Mutex::new(node), clock, inputs }
+    }
+
+    /// Decides by the rules and carries out. `None` before there are rules: then nothing is changed.
+    fn call<T>(&self, decide: impl FnOnce(&Rules) -> (T, Response)) -> Option<(T, Response, Arc<Rules>)> {
+        let rules = self.rules.load_full()?;
+        let (answer, response) = decide(&rules);
+        let is_done = response.constraints.0.is_empty() && response.effects.is_empty();
+        let done = if is_done {
+            Done::default()
+        } else {
+            let node = &mut *self.node.lock();
+            carry_out(&response, &mut node.files, &node.resctrl, self.clock.moment())
+        };
+        // An agent that has ended keeps nothing.
+        drop(self.inputs.send(Input::Called(Box::new(Called { response: response.clone(), done }))));
+        Some((answer, response, rules))
+    }
+
+    fn nri<T: Default>(&self, decide: impl FnOnce(&Rules) -> (T, Response)) -> Result<T, HandlerError> {
+        let Some((answer, response, rules)) = self.call(decide) else { return Ok(T::default()) };
+        response.nri_error(rules.options()).map_or(Ok(answer), |error| Err(HandlerError(error.to_string())))
+    }
+
+    fn nri_sandbox(&self, stage: Stage, pod: PodSandbox) -> Result<(), HandlerError> {
+        self.nri(|rules| ((), nri::nri_sandbox(stage, pod, rules)))
+    }
+}
+
+/// Files of the pod and effects of a response. The files are compared with the kernel, and written in the order of the resolver.
+pub(crate) fn carry_out(response: &Response, files: &mut MountedFiles, resctrl: &Path, now: Moment) -> Done {
+    let mut done = Done { groups: effects(response, files, resctrl), ..Done::default() };
+    if !response.constraints.0.is_empty() {
+        let mut resolver = Resolver::new(std::time::Duration::MAX);
+        resolver.submit("RuntimeHooks", response.constraints.clone());
+        done.outcome = resolver.pass(now, files);
+    }
+    done
+}
+
+/// The effects of a response.
+pub(crate) fn effects(response: &Response, files: &mut MountedFiles, resctrl: &Path) -> Vec<GroupChange> {
+    let mut groups = Vec::new();
+    for effect in &response.effects {
+        match effect {
+            Effect::EnsureGroup(group) => {
+                groups.push(ensure_group(files.writer(), resctrl, &group.name, &group.schemata, &group.tasks));
+            }
+            Effect::RemoveGroup(group) => groups.push(remove_group(files.writer(), resctrl, group)),
+            Effect::RecreateFolder(folder) => {
+                if let Err(error) = recreate(folder) {
+                    tracing::warn!(folder = %folder.display(), %error, "a folder for a container cannot be made");
+                }
+            }
+        }
+    }
+    groups
+}
+
+/// What is answered for a call that has no answer of hooks.
+pub(crate) fn failure_policy(policy: FailurePolicy) -> koord_koordlet_protocols::FailurePolicy {
+    match policy {
+        FailurePolicy::Fail => koord_koordlet_protocols::FailurePolicy::Fail,
+        FailurePolicy::Ignore => koord_koordlet_protocols::FailurePolicy::Ignore,
+    }
+}
+
+impl NriHandler for HookCalls {
+    fn run_pod_sandbox(&self, pod: PodSandbox) -> Result<(), HandlerError> {
+        self.nri_sandbox(Stage::PreRunPodSandbox, pod)
+    }
+
+    fn remove_pod_sandbox(&self, pod: PodSandbox) -> Result<(), HandlerError> {
+        self.nri_sandbox(Stage::PreRemoveRunPodSandbox, pod)
+    }
+
+    fn create_container(&self, pod: PodSandbox, container: Container) -> Result<Creation, HandlerError> {
+        self.nri(|rules| {
+            let (adjust, response) = nri::nri_create(pod, container, rules, &self.devices);
+            (Creation { adjust, update: Vec::new() }, response)
+        })
+    }
+
+    fn update_container(
+        &self,
+        pod: PodSandbox,
+        container: Container,
+        requested: LinuxResources,
+    ) -> Result<Vec<ContainerUpdate>, HandlerError> {
+        self.nri(|rules| {
+            let (update, response) = nri::nri_update(pod, container, &requested, rules, &self.devices);
+            (update.into_iter().collect(), response)
+        })
+    }
+}
+
+impl HookHandler for HookCalls {
+    fn pod_sandbox(
+        &self,
+        stage: PodStage,
+        request: PodSandboxHookRequest,
+    ) -> Result<PodSandboxHookResponse, HandlerError> {
+        let echo = PodSandboxHookResponse::echo(&request);
+        let called = self.call(|rules| proxy::proxy_sandbox(stage, request, rules));
+        let Some((answer, response, _)) = called else { return Ok(echo) };
+        response.proxy_error().map_or(Ok(answer), |error| Err(HandlerError(error.to_string())))
+    }
+
+    fn container(
+        &self,
+        stage: ContainerStage,
+        request: ContainerResourceHookRequest,
+    ) -> Result<ContainerResourceHookResponse, HandlerError> {
+        let echo = ContainerResourceHookResponse::echo(&request);
+        let called = self.call(|rules| proxy::proxy_container(stage, request, rules, &self.devices));
+        let Some((answer, response, _)) = called else { return Ok(echo) };
+        response.proxy_error().map_or(Ok(answer), |error| Err(HandlerError(error.to_string())))
+    }
+}
