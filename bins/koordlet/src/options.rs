@@ -7,6 +7,7 @@ use koord_koordlet_hooks::{FailurePolicy, GpuOptions, Hooks, Options as HookOpti
 use koord_koordlet_runtime::{
     EvictionSettings, Features, Intervals, KubeletSettings, PredictionSettings, RuntimeEndpoints, Runtimes, Settings,
     audit::AuditSettings,
+    delivery::{DeliverySettings, HookServerAddress, NriSettings, PodResourcesSettings},
 };
 use koord_koordlet_system::Roots;
 use koord_program::{
@@ -312,6 +313,8 @@ pub struct Checked {
     pub folders: Folders,
     /// Stages at which no hook runs.
     pub disabled_stages: Stages,
+    /// Where the hook server listens.
+    pub hook_server: HookServerAddress,
     /// Which features are on.
     pub gates: Gates,
     /// Where metrics are served.
@@ -374,12 +377,26 @@ impl Options {
         let folders = Folders::of(environment);
         let disabled_stages = Stages::parse(&self.runtime_hooks_disable_stages)
             .map_err(|error| wrong("runtime-hooks-disable-stages", error))?;
-        Ok(Checked { options: self, node_name, folders, disabled_stages, gates, address, exposition })
+        let hook_server = hook_server(&self.runtime_hooks_network, &self.runtime_hooks_addr)?;
+        Ok(Checked { options: self, node_name, folders, disabled_stages, hook_server, gates, address, exposition })
     }
 
     /// The filter of the logs.
     pub fn log_filter(&self) -> String {
         logs::filter(self.logs.verbosity, &[])
+    }
+}
+
+/// Where the hook server listens.
+fn hook_server(network: &str, address: &str) -> Result<HookServerAddress, clap::Error> {
+    match network {
+        "unix" => Ok(HookServerAddress::Unix(address.into())),
+        "tcp" | "tcp4" | "tcp6" => match listen_address(address) {
+            Ok(Some(address)) => Ok(HookServerAddress::Tcp(address)),
+            Ok(None) => Err(wrong("runtime-hooks-addr", "a port is needed, such as 127.0.0.1:9527")),
+            Err(reason) => Err(wrong("runtime-hooks-addr", reason)),
+        },
+        _ => Err(wrong("runtime-hooks-network", format!("{network:?} is not known; there are unix and tcp"))),
     }
 }
 
@@ -491,7 +508,36 @@ impl Checked {
                 readers_max: options.audit_max_concurrent_readers,
                 page_max: options.audit_max_events_limit,
             }),
+            delivery: self.delivery(),
             xpu_device_infos: options.xpu_device_infos_dir.clone(),
+        }
+    }
+
+    /// How hooks are delivered.
+    fn delivery(&self) -> DeliverySettings {
+        let (options, roots) = (&self.options, self.roots());
+        DeliverySettings {
+            nri: options.enable_nri_runtime_hook.then(|| NriSettings {
+                socket: roots.var_run.join(&options.runtime_hooks_nri_socket_path),
+                plugin_name: options.runtime_hooks_nri_plugin_name.clone(),
+                plugin_index: options.runtime_hooks_nri_plugin_index.clone(),
+                connect_timeout: options.runtime_hooks_nri_connect_timeout,
+                first_pause: options.runtime_hooks_nri_backoff_duration,
+                pauses_max: options.runtime_hooks_nri_backoff_steps,
+                pause_factor: options.runtime_hooks_nri_backoff_factor,
+                pause_cap: options.runtime_hooks_nri_backoff_cap,
+            }),
+            hook_server: self.hook_server.clone(),
+            host_endpoint: options.runtime_hooks_host_endpoint.clone(),
+            proxy_configuration: self.folders.or(
+                options.runtime_hooks_config_path.as_ref(),
+                "/host-etc-hookserver/",
+                "/etc/runtime/hookserver.d/",
+            ),
+            pod_resources: self.gates.enabled("PodResourcesProxy").then(|| PodResourcesSettings {
+                folder: options.pod_resources_proxy_path.clone(),
+                kubelet: roots.kubelet.join("pod-resources/kubelet.sock"),
+            }),
         }
     }
 }
@@ -533,6 +579,30 @@ mod tests {
     }
 
     #[test]
+    fn hooks_are_delivered_as_flags_say() {
+        let node = [("NODE_NAME", "n")];
+        let delivery = |arguments: &[&str]| check(arguments, &node).unwrap().settings().delivery;
+        let default = delivery(&[]);
+        let nri = default.nri.unwrap();
+        assert_eq!(nri.socket, PathBuf::from("/host-var-run/nri/nri.sock"));
+        assert_eq!((nri.plugin_index.as_str(), nri.plugin_name.as_str()), ("00", "koordlet_nri"));
+        assert_eq!(default.hook_server, HookServerAddress::Unix("/host-var-run-koordlet/koordlet.sock".into()));
+        assert_eq!(default.proxy_configuration, PathBuf::from("/host-etc-hookserver/"));
+        assert_eq!(default.pod_resources, None);
+        let other = delivery(&[
+            "--enable-nri-runtime-hook=false",
+            "--runtime-hooks-network=tcp",
+            "--runtime-hooks-addr=127.0.0.1:9527",
+            "--runtime-hooks-config-path=/c",
+            "--feature-gates=PodResourcesProxy=true",
+        ]);
+        assert_eq!(other.nri, None);
+        assert_eq!(other.hook_server, HookServerAddress::Tcp(([127, 0, 0, 1], 9527).into()));
+        assert_eq!(other.proxy_configuration, PathBuf::from("/c"));
+        assert_eq!(other.pod_resources.unwrap().folder, PathBuf::from("/var/run/koordlet/pod-resources"));
+    }
+
+    #[test]
     fn folders_are_those_of_the_node_in_host_mode() {
         let checked = check(&[], &[("NODE_NAME", "n"), ("agent_mode", "hostMode")]).unwrap();
         let mut host = Roots::host();
@@ -548,6 +618,8 @@ mod tests {
             (&["--addr=x"], &[("NODE_NAME", "n")], "no address to listen on"),
             (&["--feature-gates=BECPUSupress=true"], &[("NODE_NAME", "n")], "did you mean BECPUSuppress?"),
             (&["--runtime-hooks-failure-policy=Maybe"], &[("NODE_NAME", "n")], "possible values: Fail, Ignore"),
+            (&["--runtime-hooks-network=udp"], &[("NODE_NAME", "n")], "there are unix and tcp"),
+            (&["--runtime-hooks-network=tcp", "--runtime-hooks-addr=x"], &[("NODE_NAME", "n")], "--runtime-hooks-addr"),
             (&["--kubelet-sync-interval=soon"], &[("NODE_NAME", "n")], "--kubelet-sync-interval"),
         ] {
             let error = check(arguments, environment).unwrap_err().to_string();

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use koord_koordlet_runtime::{Agent, Feed, Host, KubeletClient, Runtimes, Settings, Worker, cgroup_version, install};
-use koord_koordlet_system::{KernelWriter, ObservingWriter, Version, Writer};
+use koord_koordlet_resolver::MountedFiles;
+use koord_koordlet_runtime::{
+    delivery::{self, Connections, NodeFolders, PodFolders},
+    Agent, Feed, Host, KubeletClient, Runtimes, Settings, Worker, cgroup_version, install};
+use koord_koordlet_system::{Cgroups, KernelWriter, ObservingWriter, QosFolder, Version, Writer};
 use koord_program::{
     ControllerSettings, Dependencies, Program,
     component::{api_server, warn_of_flags},
@@ -79,12 +82,30 @@ pub async fn run_with(
     let core = program.core();
     core.metrics().show(exposition)?;
     let feed = Feed::of(core, &settings.node_name, settings.features.has("BlkIOReconcile"));
-    let writer: Box<dyn Writer> =
-        if settings.only_observes { Box::new(ObservingWriter) } else { Box::new(KernelWriter) };
-    let agent = Arc::new(Mutex::new(Agent::new(settings, host, writer, core.random().number(), core.clock().moment())));
-    let worker = Worker::new(agent, feed, kubelet, runtimes, core);
+    let only_observes = settings.only_observes;
+    let writer = || -> Box<dyn Writer> {
+        if only_observes { Box::new(ObservingWriter) } else { Box::new(KernelWriter) }
+    };
+    let cgroups = Cgroups::new(settings.roots.cgroup.clone(), host.layout);
+    let pod_folders = PodFolders {
+        folders: QosFolder::ALL.map(|folder| cgroups.folder(&host.layout.qos(folder))).into(),
+        layout: host.layout,
+    };
+    let node = NodeFolders {
+        resctrl: settings.roots.sys_fs.join("resctrl"),
+        sys: settings.roots.sys.clone(),
+        files: MountedFiles::new(cgroups, writer()),
+    };
+    let (delivery, hooks) = (settings.delivery.clone(), settings.hooks.clone());
+    let (clock, random) = (Arc::clone(core.clock()), core.random().clone());
+    let agent = Arc::new(Mutex::new(Agent::new(settings, host, writer(), core.random().number(), core.clock().moment())));
+    let worker = Worker::new(Arc::clone(&agent), feed, kubelet, runtimes, core);
+    let inputs = worker.inputs();
     let mut manager = program.manager_led_by(|_| None);
     manager.show_all_metrics_at_once();
     install(worker, &mut manager);
+    let connections =
+        Connections { settings: delivery, hooks, only_observes, node, pod_folders, agent, inputs, clock, random };
+    delivery::install(connections, &mut manager);
     Ok(manager.run(stop).await?)
 }

@@ -31,6 +31,8 @@ struct Request {
     is_under_way: bool,
     /// When it is sent again; `None` for now.
     next: Option<Moment>,
+    /// Whether the answer that is under way is too old already.
+    is_outdated: bool,
 }
 
 /// How long a configuration counts.
@@ -76,7 +78,7 @@ impl Kubelet {
 
     /// Pods have come or gone: they are read at once.
     pub(crate) fn hurry(&mut self, now: Moment) {
-        self.pods_request.next = Some(now);
+        self.pods_request.hurry(now);
     }
 
     /// Takes an answer.
@@ -153,8 +155,15 @@ impl Request {
         true
     }
 
+    /// Sends it at once, and after the answer that is under way.
+    fn hurry(&mut self, now: Moment) {
+        self.next = Some(now);
+        self.is_outdated = self.is_under_way;
+    }
+
     fn end(&mut self, next: Moment) {
-        *self = Self { is_under_way: false, next: Some(next) };
+        let next = if self.is_outdated { self.next } else { Some(next) };
+        *self = Self { next, ..Self::default() };
     }
 
     fn due(&self) -> Option<Moment> {

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 use koord_koordlet_hooks::Options;
 use koord_koordlet_system::Roots;
 
-use crate::audit::AuditSettings;
+use crate::{audit::AuditSettings, delivery::DeliverySettings};
 
 /// How an agent runs.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub struct Settings {
     pub hooks: Options,
     /// How events are audited; `None` for not at all.
     pub audit: Option<AuditSettings>,
+    /// How hooks are delivered, and what else of the node is connected.
+    pub delivery: DeliverySettings,
     /// Where device files of vendors are.
     pub xpu_device_infos: PathBuf,
 }
