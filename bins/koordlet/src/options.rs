@@ -358,7 +358,12 @@ impl Options {
         self.check_in(&environment)
     }
 
-    pub(crate) fn check_in(self, environment: &BTreeMap<String, String>) -> Result<Checked, clap::Error> {
+    /// Checks values that are more than words in a given environment.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Options::check`].
+    pub fn check_in(self, environment: &BTreeMap<String, String>) -> Result<Checked, clap::Error> {
         let gates = self.features.check(BUILD.gates)?;
         let exposition = self.metrics.check()?;
         let address = listen_address(&self.addr).map_err(|reason| wrong("addr", reason))?;
@@ -501,6 +506,7 @@ impl Checked {
                 only_by_api: options.only_evict_by_api,
             },
             hooks: self.hooks(),
+            serves_audit: self.gates.enabled("AuditEventsHTTPHandler"),
             audit: self.gates.enabled("AuditEvents").then(|| AuditSettings {
                 folder: options.audit_log_dir.clone(),
                 verbosity: options.audit_verbose,

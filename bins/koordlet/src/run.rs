@@ -5,8 +5,10 @@ use std::sync::Arc;
 use anyhow::Result;
 use koord_koordlet_resolver::MountedFiles;
 use koord_koordlet_runtime::{
+    Agent, Feed, Host, KubeletClient, Measures, Now, Runtimes, Settings, Worker, audit_pages, cgroup_version,
     delivery::{self, Connections, NodeFolders, PodFolders},
-    Agent, Feed, Host, KubeletClient, Runtimes, Settings, Worker, cgroup_version, install};
+    install,
+};
 use koord_koordlet_system::{Cgroups, KernelWriter, ObservingWriter, QosFolder, Version, Writer};
 use koord_program::{
     ControllerSettings, Dependencies, Program,
@@ -97,12 +99,20 @@ pub async fn run_with(
         files: MountedFiles::new(cgroups, writer()),
     };
     let (delivery, hooks) = (settings.delivery.clone(), settings.hooks.clone());
-    let (clock, random) = (Arc::clone(core.clock()), core.random().clone());
-    let agent = Arc::new(Mutex::new(Agent::new(settings, host, writer(), core.random().number(), core.clock().moment())));
+    let clock = Arc::clone(core.clock());
+    let start = Now { moment: clock.moment(), time: clock.now() };
+    let (audits, random) = (settings.serves_audit, core.random().clone());
+    let agent = Arc::new(Mutex::new(Agent::new(settings, host, writer(), random.number(), start)));
+    let measures = Measures::new(core.metrics(), Arc::clone(&agent))?;
+    let shown_by = Arc::clone(&clock);
+    core.before_metrics(move || measures.refresh(Now { moment: shown_by.moment(), time: shown_by.now() }));
     let worker = Worker::new(Arc::clone(&agent), feed, kubelet, runtimes, core);
     let inputs = worker.inputs();
     let mut manager = program.manager_led_by(|_| None);
     manager.show_all_metrics_at_once();
+    if audits {
+        manager.serve_also(audit_pages(Arc::clone(&agent), Arc::clone(&clock), random.clone()));
+    }
     install(worker, &mut manager);
     let connections =
         Connections { settings: delivery, hooks, only_observes, node, pod_folders, agent, inputs, clock, random };

@@ -51,6 +51,8 @@ pub struct Core {
     workers: Vec<Arc<Worker>>,
     effects: Vec<Arc<dyn AnyEffects>>,
     failures: Arc<Failures>,
+    /// What brings metrics up to date that are computed when they are asked for.
+    before_metrics: Vec<Box<dyn Fn() + Send + Sync>>,
     started: Moment,
 }
 
@@ -81,6 +83,7 @@ impl Core {
             workers,
             effects,
             failures: Arc::default(),
+            before_metrics: Vec::new(),
             started,
         }
     }
@@ -285,8 +288,14 @@ impl Core {
         Ok(worker)
     }
 
+    /// Calls this before metrics are served: for metrics that are computed when they are asked for.
+    pub fn before_metrics(&mut self, refresh: impl Fn() + Send + Sync + 'static) {
+        self.before_metrics.push(Box::new(refresh));
+    }
+
     /// Brings gauges up to date; before metrics are served.
     pub fn refresh_metrics(&self) {
+        self.before_metrics.iter().for_each(|refresh| refresh());
         let mut kinds: BTreeMap<&str, (Sizes, u64, Duration)> = BTreeMap::new();
         for watch in self.begun() {
             let (sizes, restarts) = (watch.sink.sizes(), watch.reflector.lock().restarts());

@@ -8,6 +8,7 @@ mod hooks;
 mod metric_report;
 mod node_effects;
 mod sampling;
+mod series;
 mod topology;
 
 use std::sync::Arc;
@@ -58,6 +59,8 @@ pub struct Agent {
     evictions: Evictions,
     hooks: Hooks,
     audit: Option<AuditLog>,
+    /// When the agent started.
+    started: Timestamp,
     /// Counts changes of the node's labels, annotations and amounts.
     node_generation: u64,
     effects: Vec<Effect>,
@@ -75,7 +78,7 @@ impl Agent {
     /// An agent of a node. It changes files through the writer.
     ///
     /// `seed` is what random choices follow from, `start` the time of the start.
-    pub fn new(settings: Settings, host: Host, writer: Box<dyn Writer>, seed: u64, start: Moment) -> Self {
+    pub fn new(settings: Settings, host: Host, writer: Box<dyn Writer>, seed: u64, start: Now) -> Self {
         let cgroups = Cgroups::new(settings.roots.cgroup.clone(), host.layout);
         Self {
             files: MountedFiles::new(cgroups, writer),
@@ -89,10 +92,11 @@ impl Agent {
             topology: Topology::default(),
             resolver: Resolver::new(settings.intervals.verify),
             sampling: Sampling::new(&settings, &host),
-            enforcement: Enforcement::new(&settings, &host.machine, seed, start),
+            enforcement: Enforcement::new(&settings, &host.machine, seed, start.moment),
             evictions: Evictions::default(),
             hooks: Hooks::new(&settings, &host.machine),
             audit: settings.audit.clone().map(AuditLog::new),
+            started: start.time,
             node_generation: 0,
             effects: Vec::new(),
             id_last: 0,
@@ -170,7 +174,7 @@ impl Agent {
         let kubelet = self.node.as_ref().and_then(|_| self.kubelet.due());
         let topology = self.node.as_ref().and_then(|_| self.topology.due(&self.settings));
         let sampling = Some(self.sampling.due());
-        let enforcement = self.kubelet.has_pods.then(|| self.enforcement.due(&self.settings)).flatten();
+        let enforcement = self.sampling.has_pods.then(|| self.enforcement.due(&self.settings)).flatten();
         [kubelet, topology, sampling, enforcement, self.hooks.due(), self.reporting.due()].into_iter().flatten().min().unwrap_or_default()
     }
 

@@ -33,12 +33,12 @@ impl Runtimes {
         Self { run: run.to_owned(), endpoints }
     }
 
-    /// Stops a container at once.
+    /// How the runtime of a container is spoken to, and at which socket.
     ///
     /// # Errors
     ///
-    /// Its runtime has no socket, or does not stop it.
-    pub async fn stop(&self, container: &ContainerId) -> Result<(), String> {
+    /// The runtime has no socket.
+    pub fn endpoint(&self, container: &ContainerId) -> Result<(Protocol, PathBuf), String> {
         let RuntimeEndpoints { containerd, docker, pouch } = &self.endpoints;
         let (protocol, sockets, configured): (_, &[&str], _) = match container.runtime {
             Runtime::Containerd => (Protocol::Cri, &CONTAINERD_SOCKETS, Some(containerd)),
@@ -46,7 +46,17 @@ impl Runtimes {
             Runtime::Pouch => (Protocol::Cri, &POUCH_SOCKETS, Some(pouch)),
             Runtime::Docker => (Protocol::Docker, &DOCKER_SOCKETS, Some(docker)),
         };
-        let socket = find_socket(&self.run, sockets, configured.map(PathBuf::as_path)).map_err(|error| error.to_string())?;
+        let socket = find_socket(&self.run, sockets, configured.map(PathBuf::as_path));
+        Ok((protocol, socket.map_err(|error| error.to_string())?))
+    }
+
+    /// Stops a container at once.
+    ///
+    /// # Errors
+    ///
+    /// Its runtime has no socket, or does not stop it.
+    pub async fn stop(&self, container: &ContainerId) -> Result<(), String> {
+        let (protocol, socket) = self.endpoint(container)?;
         // Evictions are rare: a connection is not kept for them.
         let stopper = ContainerStopper::new(protocol, socket, CALL_TIMEOUT);
         stopper.stop_container(&container.id, 0).await.map_err(|error| error.to_string())

@@ -12,7 +12,9 @@ mod exchange;
 mod host;
 mod kubelet;
 mod kubelet_client;
+mod metrics;
 mod objects;
+mod pages;
 mod resctrl_groups;
 mod settings;
 mod shell;
@@ -22,8 +24,10 @@ pub use container_stopper::{RuntimeEndpoints, Runtimes};
 pub use exchange::{Effect, Input, KubeletPath, Object};
 pub use host::{DriverSource, Host, cgroup_version};
 pub use kubelet_client::KubeletClient;
+pub use metrics::{Measures, Series, metrics};
 pub use objects::{
     ClaimObject, ClaimVolumes, DeviceObject, Identity, Kept, MetricObject, SloObject, TopologyObject,
 };
+pub use pages::audit_pages;
 pub use settings::{EvictionSettings, Features, Intervals, KubeletSettings, PredictionSettings, Settings};
 pub use shell::{COMPONENT, Feed, Worker, install};

@@ -29,6 +29,8 @@ pub struct Settings {
     pub eviction: EvictionSettings,
     /// What flags and gates say for runtime hooks.
     pub hooks: Options,
+    /// Whether audit events are served.
+    pub serves_audit: bool,
     /// How events are audited; `None` for not at all.
     pub audit: Option<AuditSettings>,
     /// How hooks are delivered, and what else of the node is connected.

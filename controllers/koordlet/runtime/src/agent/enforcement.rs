@@ -104,7 +104,8 @@ impl Enforcement {
 impl Agent {
     /// Runs the strategies that are due.
     pub(super) fn enforce(&mut self, now: Now) {
-        if !self.kubelet.has_pods {
+        // Without samples of the pods it would look as if evictions released nothing.
+        if !self.sampling.has_pods {
             return;
         }
         self.look_at_disks(now);

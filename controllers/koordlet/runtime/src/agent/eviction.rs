@@ -52,6 +52,11 @@ struct UnderWay {
 /// How long an evicted pod is remembered by name.
 const DETAIL_KEPT: Duration = Duration::from_mins(10);
 
+/// The annotation of events of evictions with the setting and the figures that they follow from.
+const EVICTION_REASON: &str = "koordinator.sh/eviction-reason";
+/// Who reports evictions.
+const REPORTER: &str = "koordlet-qosManager";
+
 impl Evictions {
     /// Takes a round. A strategy has one at a time.
     pub(super) fn begin(&mut self, strategy: Strategy, round: EvictionRound) {
@@ -136,7 +141,9 @@ impl Agent {
         }
         let is_accepted = matches!(answer, Answer::Accepted(_));
         let pod = &eviction.pod;
-        let message = format!("{}; {}: {}", eviction.message(&answer), eviction.reason.setting, eviction.reason.formula);
+        let event_message = eviction.message(&answer);
+        let figures = format!("{}: {}", eviction.reason.setting, eviction.reason.formula);
+        let message = format!("{event_message}; {figures}");
         if is_accepted {
             self.evictions.count += 1;
             let detail = self.evictions.pods.entry(pod.key()).or_insert((0, now.moment));
@@ -152,7 +159,10 @@ impl Agent {
             uid: Uid::from(&*pod.uid),
         };
         let reason = if is_accepted { EVICT_POD_SUCCESS } else { EVICT_POD_FAIL };
-        self.effects.push(Effect::Event(Event::new(about, EventType::Warning, "Evicting", reason, message.clone())));
+        // The message is the original's, as others look for it; the figures stand beside it.
+        let event = Event::new(about, EventType::Warning, "Evicting", reason, event_message);
+        let annotations = vec![(EVICTION_REASON, figures)];
+        self.effects.push(Effect::Event(Event { reporter: Some(REPORTER.into()), annotations, ..event }));
         let mut audited = AuditEvent::of(Subject::Pod, 0, &pod.name, reason, message, now.time);
         pod.namespace.as_ref().clone_into(&mut audited.namespace);
         self.audit(&audited, now);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use koord_core::clock::Moment;
-use koord_koordlet_hooks::{KernelSwitches, Options, Reconciler, RuleInputs, Rules, SCHED_CORE, SCHED_GROUP_IDENTITY, ResctrlMachine};
+use koord_koordlet_hooks::{KernelSwitches, OomScore, Options, Reconciler, RuleInputs, Rules, SCHED_CORE, SCHED_GROUP_IDENTITY, ResctrlMachine};
 use koord_koordlet_system::{
     Kernel as _, Resource, Roots, read,
     resctrl::{Schemata, supported_vendor, ResctrlInfo},
@@ -27,6 +27,8 @@ pub(super) struct Hooks {
     pods: u64,
     next: Option<Moment>,
     refused: Vec<String>,
+    /// The score adjustments of the last round.
+    pub(super) oom_scores: Vec<OomScore>,
 }
 
 /// The name under which constraints of hooks are submitted.
@@ -50,6 +52,7 @@ impl Hooks {
             pods: 0,
             next: None,
             refused: Vec::new(),
+            oom_scores: Vec::new(),
         }
     }
 
@@ -140,6 +143,7 @@ impl Agent {
             if self.hooks.machine.is_some() {
                 self.remove_unneeded_groups(&outcome.needed_groups, now);
             }
+            self.hooks.oom_scores = outcome.oom_scores;
             let refused: Vec<String> = outcome.refused.iter().map(ToString::to_string).collect();
             for refused in refused.iter().filter(|refused| !self.hooks.refused.contains(refused)) {
                 tracing::warn!("{refused}");

@@ -14,7 +14,7 @@ use koord_runtime::{
     key::ObjectKey,
     write::{Action, Write},
 };
-use koord_types::node_metric::{NodeMetric, NodeMetricSpec};
+use koord_types::node_metric::{NodeMetric, NodeMetricSpec, NodeMetricStatus};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
@@ -43,6 +43,12 @@ pub(super) struct Reporting {
     /// Whether the last report was made before there were samples enough.
     is_young: bool,
     under_way: Option<u64>,
+    /// Whether NodeMetrics are reported.
+    is_on: bool,
+    /// When the first samples were there.
+    first: Option<Moment>,
+    /// What was reported last.
+    status: Option<NodeMetricStatus>,
     served: ServedFields,
 }
 
@@ -76,18 +82,32 @@ impl Reporting {
             report: None,
             is_young: true,
             under_way: None,
+            is_on: settings.reports_node_metric,
+            first: None,
+            status: None,
             served: ServedFields { numa_usages: true, prod_peak: true },
         }
     }
 
     /// When a report or a training is due; `None` before there are samples.
     pub(super) fn due(&self) -> Option<Moment> {
-        [self.train, self.report.filter(|_| self.object.is_some())].into_iter().flatten().min()
+        let report = self.report.filter(|_| self.is_on && self.object.is_some() && self.under_way.is_none());
+        [self.train, report].into_iter().flatten().min()
     }
 
     /// What is forecast of prod pods.
     pub(super) fn forecast(&self) -> Option<&ProdForecast> {
         self.forecast.as_ref()
+    }
+
+    /// What was reported last.
+    pub(super) fn status(&self) -> Option<&NodeMetricStatus> {
+        self.status.as_ref()
+    }
+
+    /// Whether there was a report.
+    pub(super) fn has_reported(&self) -> bool {
+        self.status.is_some()
     }
 
     pub(super) fn answered(
@@ -156,12 +176,16 @@ impl Agent {
         }
         self.train(now);
         let reporting = &mut self.reporting;
-        let first = *reporting.report.get_or_insert(now.moment + FIRST_REPORT_AFTER);
-        let Some(object) = reporting.object.clone().filter(|_| self.settings.reports_node_metric) else { return };
-        if first > now.moment || reporting.under_way.is_some() {
+        let first = *reporting.first.get_or_insert(now.moment);
+        let due = *reporting.report.get_or_insert(first + FIRST_REPORT_AFTER);
+        let Some(object) = reporting.object.clone().filter(|_| reporting.is_on) else { return };
+        if due > now.moment || reporting.under_way.is_some() {
             return;
         }
-        reporting.report = Some(now.moment + reporting.policy.report_interval);
+        // The intervals begin with the samples, not with the first report, which comes before its time.
+        let interval = reporting.policy.report_interval;
+        let next = first + interval;
+        reporting.report = Some(if next > now.moment { next } else { now.moment + interval });
         let hosts = self.slo.merged.as_ref().map(|slo| slo.host_applications.as_slice());
         let has_hot_pages =
             self.sampling.collectors.cold_pages.as_ref().is_some_and(|cold_pages| cold_pages.has_started());
@@ -186,6 +210,7 @@ impl Agent {
         );
         reporting.is_young = report.is_young;
         let Ok(status) = serde_json::to_value(&report.status) else { return };
+        reporting.status = Some(report.status);
         let name = self.settings.node_name.as_str();
         let kind = ResourceKind::typed::<NodeMetric>();
         let body = json!({
@@ -209,11 +234,15 @@ impl Agent {
         let mut errors = Vec::new();
         if !std::mem::replace(&mut reporting.is_restored, true) {
             errors.extend(reporting.models.restore(folder, &self.kubelet.pods, now.time));
-            reporting.train = Some(now.moment + self.settings.prediction.training);
+            reporting.train = Some(now.moment + FIRST_REPORT_AFTER);
             reporting.maintain = Some(now.moment + MAINTENANCE);
         }
         if reporting.train.is_some_and(|train| train <= now.moment) {
             reporting.train = Some(now.moment + self.settings.prediction.training);
+            // Without it, what the system uses is missing among what is predicted.
+            if !self.sampling.collectors.system.has_started() {
+                return;
+            }
             reporting.models.train(&self.sampling.store, &self.kubelet.pods, now.moment, now.time);
             self.forecast(now);
         }

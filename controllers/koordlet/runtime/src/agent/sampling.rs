@@ -25,6 +25,8 @@ pub(super) struct Sampling {
     pub(super) collectors: Collectors,
     /// When samples are taken next.
     pub(super) next: Option<Moment>,
+    /// Whether there was a round with the pods of the node.
+    pub(super) has_pods: bool,
 }
 
 /// The strategies of the node.
@@ -66,7 +68,7 @@ impl Sampling {
         let mut collectors = Collectors::new(&settings.roots, host.layout, collected);
         let topology = &host.machine.topology;
         collectors.set_machine(topology.cpus(), topology.nodes());
-        Self { store: Store::new(Retention::default()), collectors, next: None }
+        Self { store: Store::new(Retention::default()), collectors, next: None, has_pods: false }
     }
 
     /// When samples are taken next.
@@ -95,11 +97,18 @@ impl Agent {
         if sampling.next.is_some_and(|next| next > moment) {
             return false;
         }
+        if sampling.next.is_none()
+            && !self.settings.only_observes
+            && let Err(error) = sampling.collectors.set_up(self.files.writer())
+        {
+            tracing::debug!(%error, "the kernel does not look for cold pages");
+        }
         let interval = self.settings.intervals.collect.max(INTERVAL_MIN);
         // Rounds keep their rhythm, unless one was missed.
         let next = sampling.next.map_or(moment, |next| next) + interval;
         sampling.next = Some(if next <= moment { moment + interval } else { next });
         sampling.collectors.collect(time, None, &mut sampling.store);
+        sampling.has_pods |= self.kubelet.has_pods;
         for (collector, activity) in sampling.collectors.activities(moment) {
             let state = match activity {
                 Activity::Off => State::Off,
