@@ -64,13 +64,15 @@ pub struct Event {
     pub related: Option<Box<Regarded>>,
     /// Who reports it, where one component speaks for several.
     pub reporter: Option<Arc<str>>,
+    /// Annotations of the Event: figures that its message, which others may know by heart, has no place for.
+    pub annotations: Vec<(&'static str, String)>,
 }
 
 impl Event {
     /// Something about an object.
     pub fn new(about: Regarded, type_: EventType, action: &'static str, reason: &'static str, message: String) -> Self {
         let Regarded { kind, key, uid } = about;
-        Self { kind, key, uid, type_, action, reason, message, related: None, reporter: None }
+        Self { kind, key, uid, type_, action, reason, message, related: None, reporter: None, annotations: Vec::new() }
     }
 
     /// Information about an object of a cache.

@@ -203,6 +203,9 @@ impl Correlator {
         if times > 1 {
             written["series"] = series(times, now);
         }
+        for (name, value) in &event.annotations {
+            written["metadata"]["annotations"][name] = value.as_str().into();
+        }
         if let Some(related) = &event.related {
             written["related"] = reference(related.kind, &related.key, &related.uid);
         }
@@ -310,6 +313,7 @@ mod tests {
         let other = Event {
             related: Some(node.into()),
             reporter: Some("another".into()),
+            annotations: vec![("example.com/amount", "3".to_owned())],
             ..event("a", "it has to do with a node")
         };
         let related = object(EventGroup::Events, other);
@@ -318,6 +322,7 @@ mod tests {
             (&related["reportingController"], &related["reportingInstance"]),
             (&json!("another"), &json!("another-h"))
         );
+        assert_eq!(related["metadata"]["annotations"], json!({"example.com/amount": "3"}));
         let core = object(EventGroup::Core, event("a", "it is very odd"));
         assert_eq!((&core["involvedObject"], &core["message"]), (&about, &json!("it is very odd")));
         assert_eq!((&core["apiVersion"], &core["reportingComponent"]), (&json!("v1"), &json!("c")));

@@ -76,14 +76,14 @@ impl MountedFiles {
 }
 
 impl MountedFiles {
-    /// What was last written to a cgroup's cpuset: v2 shows what of it is in effect elsewhere, which changes with the cgroups above. Where nothing was written,
-    /// what is in effect.
+    /// What was last written to a cgroup's cpuset; nothing where it has the CPUs of its parent. v2 shows elsewhere what of it is in effect, which changes
+    /// with the cgroups above.
     fn cpuset(&self, cgroup: &CgroupPath) -> Result<Value, ReadError> {
         let row = Resource::Cpuset.row();
         let version = self.cgroups.layout().version;
         let path = self.cgroups.path(cgroup, Resource::Cpuset).ok_or(ReadError::Unsupported(Resource::Cpuset))?;
         match read(&path).ok().and_then(|text| row.value(version, &text).ok()) {
-            Some(Value::Cpus(cpus)) if !cpus.is_empty() => Ok(Value::Cpus(cpus)),
+            Some(Value::Cpus(cpus)) => Ok(Value::Cpus(cpus)),
             _ => self.cgroups.value(cgroup, Resource::Cpuset),
         }
     }
@@ -178,6 +178,26 @@ pub(crate) fn quota_of(cgroup: &CgroupPath) -> Target {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cpuset_that_was_never_written_is_empty_whatever_is_in_effect() {
+        use koord_koordlet_system::{Driver, KernelWriter, Layout, Version};
+        let root = tempfile::tempdir().unwrap();
+        let cgroup = CgroupPath::new("kubepods.slice");
+        let folder = root.path().join("kubepods.slice");
+        std::fs::create_dir(&folder).unwrap();
+        let layout = Layout { version: Version::V2, driver: Driver::Systemd };
+        let mut files = MountedFiles::new(Cgroups::new(root.path().to_owned(), layout), Box::new(KernelWriter));
+        let target = Target::Cgroup { cgroup, resource: Resource::Cpuset };
+        let cpus = |list: &str| Value::Cpus(list.parse().unwrap());
+        for (written, wanted) in [("\n", ""), ("0-3\n", "0-3"), ("0,2\n", "0,2")] {
+            std::fs::write(folder.join("cpuset.cpus"), written).unwrap();
+            std::fs::write(folder.join("cpuset.cpus.effective"), "0-7\n").unwrap();
+            assert_eq!(files.read(&target).unwrap(), cpus(wanted), "{written:?}");
+        }
+        files.write(&target, &cpus("0-7")).unwrap();
+        assert_eq!(files.read(&target).unwrap(), cpus("0-7"));
+    }
 
     #[test]
     fn a_disk_without_a_line_is_not_limited() {

@@ -1,7 +1,8 @@
 //! Compares what was seen with a recording.
 //!
 //! Members that are empty and members that are missing are equal, except among files, where an unchanged file is not a removed one. Numbers in texts are
-//! equal by value, `cpuset.cpus` as a set, JSON texts by content. Numbers within 15 % are near: enough in a NodeMetric (there also within 0.15), in
+//! equal by value, `cpuset.cpus` as a set, JSON texts by content. A limit that was written although it meant the same before is a needless write, and those
+//! are not compared. Numbers within 15 % are near: enough in a NodeMetric (there also within 0.15), in
 //! metrics, and where the case says so.
 
 use std::collections::BTreeSet;
@@ -35,7 +36,7 @@ const ABSENT: &str = "(absent)";
 pub fn compare(case: &Case, seen: &Value) -> Vec<Difference> {
     let mut all = Vec::new();
     diff(&case.recorded, seen, "", &mut all);
-    all.retain(|difference| counts(case, difference));
+    all.retain(|difference| counts(case, difference) && !is_rewritten(seen, difference));
     if case.reference_crash || (case.defect.is_some() && !all.is_empty()) {
         if seen["alive"] != false {
             return Vec::new();
@@ -52,8 +53,46 @@ pub fn compare(case: &Case, seen: &Value) -> Vec<Difference> {
     all
 }
 
+/// The member of a state with what limits said before the agent.
+pub(crate) const BEFORE: &str = "before";
+
+/// Whether the files of a path hold a limit that has several texts.
+pub(crate) fn is_limit(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    name == "cpuset.cpus" || matches!(name, "memory.high" | "memory.max" | "memory.limit_in_bytes")
+}
+
+/// Whether two texts of a file of limits mean the same: the same CPUs, or no limit of memory.
+pub fn means_the_same(path: &str, one: &str, other: &str) -> bool {
+    if path.ends_with("cpuset.cpus") {
+        return !one.trim().is_empty() && cpus(one).is_some_and(|cpus_of_one| cpus(other) == Some(cpus_of_one));
+    }
+    // Pages of 4 KiB in what a kernel counts with 63 bits.
+    const UNLIMITED: u64 = 0x7FFF_FFFF_FFFF_F000;
+    let is_unlimited = |text: &str| {
+        let text = text.trim();
+        matches!(text, "-1" | "max") || text.parse().is_ok_and(|bytes: u64| bytes >= UNLIMITED)
+    };
+    is_limit(path) && is_unlimited(one) && is_unlimited(other)
+}
+
+/// Whether the original has only written anew what the file meant already.
+fn is_rewritten(seen: &Value, difference: &Difference) -> bool {
+    let Some((state, path)) = difference.pointer.split_once("/files/") else { return false };
+    let path = path.replace("~1", "/").replace("~0", "~");
+    let before = seen.pointer(state).map(|state| &state[BEFORE][&path]).and_then(Value::as_str);
+    let recorded = difference.recorded.as_str();
+    difference.seen == ABSENT
+        && recorded.zip(before).is_some_and(|(recorded, before)| means_the_same(&path, recorded, before))
+}
+
 fn counts(case: &Case, difference: &Difference) -> bool {
     let Difference { pointer, recorded, seen, is_near } = difference;
+    if *pointer == format!("/{BEFORE}")
+        || pointer.ends_with(&format!("/{BEFORE}")) && pointer.starts_with("/snapshots/")
+    {
+        return false;
+    }
     if is_covered(pointer, &case.unstable) {
         return false;
     }
@@ -304,6 +343,29 @@ mod tests {
         for (recorded, seen) in table {
             assert_eq!(pointers(&recorded, &seen), [""; 0], "{recorded} {seen}");
         }
+    }
+
+    #[test]
+    fn a_limit_that_is_written_though_it_meant_the_same_is_no_difference() {
+        let table = [
+            ("a/memory.high", "9223372036854775807", "9223372036854771712\n", true),
+            ("a/memory.limit_in_bytes", "-1", "9223372036854771712\n", true),
+            ("a/memory.max", "max", "max\n", true),
+            ("a/cpuset.cpus", "0-1,4-5,2-3", "0-5\n", true),
+            ("a/memory.high", "9223372036854775807", "1024\n", false),
+            ("a/cpuset.cpus", "0-3", "\n", false),
+            ("a/cpuset.cpus", "0-3", "0-5\n", false),
+            ("a/cpu.shares", "1024", "1024\n", false),
+        ];
+        for (path, recorded, before, is_same) in table {
+            let seen = json!({"files": {}, "before": {path: before}});
+            let found = pointers(&json!({"files": {path: recorded}}), &seen);
+            assert_eq!(found.is_empty(), is_same, "{path} {recorded} {before}");
+            let (recorded, seen) =
+                (json!({"snapshots": {"s": {"files": {path: recorded}}}}), json!({"snapshots": {"s": seen}}));
+            assert_eq!(pointers(&recorded, &seen).is_empty(), is_same, "{path}");
+        }
+        assert_eq!(pointers(&json!({"files": {"a/memory.high": "max"}}), &json!({"files": {}})).len(), 1);
     }
 
     #[test]

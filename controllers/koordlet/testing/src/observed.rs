@@ -12,6 +12,7 @@ use crate::{
     agent::Event,
     api_server::ApiServer,
     case::Case,
+    compare::{BEFORE, is_limit},
     kernel::{Written, whole_quota},
     names::{Names, text},
     pattern::matches,
@@ -135,7 +136,19 @@ impl Scene<'_> {
         for path in self.files.keys().filter(|path| !self.root.join(path).exists() && self.is_recorded(path)) {
             files.insert(path.clone(), Value::Null);
         }
-        Map::from_iter([("files".to_owned(), Value::Object(files)), ("rewritten".to_owned(), json!(rewritten))])
+        let mut seen =
+            Map::from_iter([("files".to_owned(), Value::Object(files)), ("rewritten".to_owned(), json!(rewritten))]);
+        seen.insert(BEFORE.to_owned(), Value::Object(self.limits_before()));
+        seen
+    }
+
+    /// What files of limits said before the agent, where the original has changed them.
+    fn limits_before(&self) -> Map<String, Value> {
+        let snapshots = self.case.recorded["snapshots"].as_object().into_iter().flatten().map(|(_, state)| state);
+        let states = snapshots.chain([&self.case.recorded]);
+        let paths = states.flat_map(|state| state["files"].as_object().into_iter().flatten()).map(|(path, _)| path);
+        let limits = paths.filter(|path| is_limit(path));
+        limits.filter_map(|path| Some((path.clone(), json!(self.files.get(path)?)))).collect()
     }
 
     fn work_files(&self, seen: &mut Map<String, Value>) {

@@ -185,12 +185,13 @@ impl Collectors {
         }
     }
 
-    /// Whether each collector that other parts of the agent wait for has had its first sample.
+    /// Whether each collector that other parts of the agent wait for has had its first sample. Nothing waits for what the system uses while there is no
+    /// NodeSLO to name host applications.
     pub fn has_started(&self) -> bool {
         self.node.has_started()
             && self.pods.has_started()
             && self.best_effort.has_started()
-            && self.system.has_started()
+            && (self.system.has_started() || !self.host_applications.is_set())
     }
 
     /// All collectors by name, with what they lack.
@@ -279,6 +280,22 @@ mod tests {
     fn reads() -> Option<u64> {
         let text = fs::read_to_string("/proc/thread-self/io").ok()?;
         text.lines().find_map(|line| line.strip_prefix("syscr: ")?.parse().ok())
+    }
+
+    #[test]
+    fn nothing_waits_for_the_use_of_the_system_while_there_is_no_nodeslo() {
+        let tree = Tree::new(Version::V1);
+        let mut collectors = full_node(&tree, CollectorSettings::default());
+        let mut store = Store::default();
+        let mut round = |collectors: &mut Collectors, second| {
+            collectors.collect(&|| Moment::at(second * SECOND), None, &mut store);
+            collectors.has_started()
+        };
+        collectors.set_applications(None);
+        let started = [1, 2].map(|second| round(&mut collectors, second));
+        assert_eq!((started, collectors.system.has_started()), ([false, true], false));
+        collectors.set_applications(Some(&[]));
+        assert!(!collectors.has_started());
     }
 
     #[test]

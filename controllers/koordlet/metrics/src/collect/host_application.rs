@@ -46,6 +46,11 @@ impl HostApplicationCollector {
         Self { reader: Reader::default(), cgroups, version, applications: None, usage: None }
     }
 
+    /// Whether the applications are known: there is a NodeSLO.
+    pub fn is_set(&self) -> bool {
+        self.applications.is_some()
+    }
+
     /// Takes the applications that there are now; `None` without a NodeSLO: nothing is collected then. Applications whose cgroup would be outside of the tree
     /// of cgroups are left out.
     pub fn set_applications(&mut self, applications: Option<&[HostApplicationSpec]>) {
