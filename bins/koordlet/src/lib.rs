@@ -8,6 +8,7 @@
 mod accepted;
 mod gates;
 mod identity;
+mod metrics;
 mod options;
 mod permissions;
 mod run;
@@ -15,6 +16,7 @@ mod run;
 pub use self::{
     gates::GATES,
     identity::{BUILD, NAME},
+    metrics::metrics,
     options::{Checked, Folders, Options},
     permissions::rbac_rules,
     run::{run, run_with},

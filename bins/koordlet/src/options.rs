@@ -515,6 +515,7 @@ impl Checked {
                 page_max: options.audit_max_events_limit,
             }),
             delivery: self.delivery(),
+            reads_nvidia_gpus: self.gates.enabled("Accelerators") && !options.xpu_enforce_collect_from_device_infos,
             xpu_device_infos: options.xpu_device_infos_dir.clone(),
         }
     }

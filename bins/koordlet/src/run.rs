@@ -1,11 +1,14 @@
 //! Wires koordlet and runs it.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use anyhow::Result;
 use koord_koordlet_resolver::MountedFiles;
 use koord_koordlet_runtime::{
-    Agent, Feed, Host, KubeletClient, Measures, Now, Runtimes, Settings, Worker, audit_pages, cgroup_version,
+    Agent, Feed, Host, KubeletClient, Measures, SharedGpus, Now, Runtimes, Settings, Worker, audit_pages, cgroup_version,
     delivery::{self, Connections, NodeFolders, PodFolders},
     install,
 };
@@ -101,8 +104,15 @@ pub async fn run_with(
     let (delivery, hooks) = (settings.delivery.clone(), settings.hooks.clone());
     let clock = Arc::clone(core.clock());
     let start = Now { moment: clock.moment(), time: clock.now() };
+    let gpus = settings.reads_nvidia_gpus.then(|| (settings.roots.sys.clone(), settings.intervals.collect));
     let (audits, random) = (settings.serves_audit, core.random().clone());
     let agent = Arc::new(Mutex::new(Agent::new(settings, host, writer(), random.number(), start)));
+    let gpus_end = Arc::new(AtomicBool::new(false));
+    if let Some((sys, interval)) = gpus {
+        let gpus = SharedGpus::default();
+        gpus.start(sys, interval, Arc::clone(&gpus_end))?;
+        agent.lock().use_gpus(gpus);
+    }
     let measures = Measures::new(core.metrics(), Arc::clone(&agent))?;
     let shown_by = Arc::clone(&clock);
     core.before_metrics(move || measures.refresh(Now { moment: shown_by.moment(), time: shown_by.now() }));
@@ -117,5 +127,7 @@ pub async fn run_with(
     let connections =
         Connections { settings: delivery, hooks, only_observes, node, pod_folders, agent, inputs, clock, random };
     delivery::install(connections, &mut manager);
-    Ok(manager.run(stop).await?)
+    let result = manager.run(stop).await;
+    gpus_end.store(true, Ordering::Relaxed);
+    Ok(result?)
 }

@@ -2,6 +2,7 @@
 //!
 //! It has no client, no tasks and no clock. The program runs it beside real watches, and a test beside a fixture tree in virtual time.
 
+mod device_report;
 mod enforcement;
 mod eviction;
 mod hooks;
@@ -22,6 +23,7 @@ use koord_koordlet_resolver::{MountedFiles, Outcome, Resolver};
 use koord_koordlet_system::{Cgroups, Writer};
 
 use self::{
+    device_report::Devices,
     enforcement::Enforcement,
     eviction::Evictions,
     hooks::Hooks,
@@ -36,7 +38,7 @@ use crate::{
     exchange::{Effect, Input, Object},
     host::Host,
     kubelet::Kubelet,
-    objects::{ClaimVolumes, DeviceObject},
+    objects::ClaimVolumes,
     settings::Settings,
 };
 
@@ -50,7 +52,7 @@ pub struct Agent {
     node: Option<Arc<Node>>,
     slo: Slo,
     reporting: Reporting,
-    device: Option<Arc<DeviceObject>>,
+    devices: Devices,
     claims: ClaimVolumes,
     topology: Topology,
     resolver: Resolver,
@@ -87,7 +89,7 @@ impl Agent {
             node: None,
             slo: Slo::default(),
             reporting: Reporting::new(&settings),
-            device: None,
+            devices: Devices::default(),
             claims: ClaimVolumes::new(),
             topology: Topology::default(),
             resolver: Resolver::new(settings.intervals.verify),
@@ -142,7 +144,7 @@ impl Agent {
             Object::Metric(metric) => self.take_metric(metric),
             Object::Slo(slo) => self.take_slo(slo.as_deref()),
             Object::Topology(live) => self.topology.live = live,
-            Object::Device(device) => self.device = device,
+            Object::Device(device) => self.devices.live = device,
             Object::Claim(claim) => {
                 self.claims.insert(format!("{}/{}", claim.namespace, claim.name), claim.volume.clone());
             }
@@ -166,6 +168,7 @@ impl Agent {
             return;
         }
         self.reporting.answered(id, result, error.as_deref(), now.moment, &mut self.capabilities);
+        self.devices.answered(id, error.as_deref(), now.moment, &mut self.capabilities);
         self.topology.answered(id, error.as_deref(), now.moment, &mut self.capabilities);
     }
 
@@ -184,8 +187,10 @@ impl Agent {
             let requests = self.kubelet.requests(now.moment);
             self.effects.extend(requests.into_iter().map(Effect::AskKubelet));
             self.report_topology(now);
+            self.report_devices(now);
         }
         self.sample(now.moment, time);
+        self.sample_gpus(now);
         self.report_metric(now);
         self.run_hooks(now);
         self.enforce(now);

@@ -35,6 +35,8 @@ pub struct Settings {
     pub audit: Option<AuditSettings>,
     /// How hooks are delivered, and what else of the node is connected.
     pub delivery: DeliverySettings,
+    /// Whether GPUs of NVIDIA are looked for.
+    pub reads_nvidia_gpus: bool,
     /// Where device files of vendors are.
     pub xpu_device_infos: PathBuf,
 }

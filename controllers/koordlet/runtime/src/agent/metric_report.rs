@@ -3,9 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use koord_core::clock::Moment;
-use koord_koordlet_metrics::predict::{
+use koord_koordlet_framework::Pod;
+use koord_koordlet_metrics::{Subject, predict::{
     CheckpointFolder, ForecastSettings, ModelSettings, Models, ProdForecast, forecast_prod, raw_allocatable,
-};
+}};
 use koord_koordlet_reports::{
     CollectedMemory, NodeMetricInput, NodeMetricPolicy, ServedFields, has_usage, node_metric,
 };
@@ -14,7 +15,10 @@ use koord_runtime::{
     key::ObjectKey,
     write::{Action, Write},
 };
-use koord_types::node_metric::{NodeMetric, NodeMetricSpec, NodeMetricStatus};
+use koord_types::{
+    device::DeviceInfo,
+    node_metric::{NodeMetric, NodeMetricSpec, NodeMetricStatus},
+};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
@@ -175,6 +179,14 @@ impl Agent {
             return;
         }
         self.train(now);
+        let aggregate = self.reporting.policy.aggregate;
+        let devices = self.used_gpus(Subject::Node, aggregate, now.moment);
+        let devices_of_pods: BTreeMap<Arc<str>, Vec<DeviceInfo>> = if devices.is_empty() {
+            BTreeMap::new()
+        } else {
+            let used = |pod: &Arc<Pod>| self.used_gpus(Subject::Pod(&pod.uid), aggregate, now.moment);
+            self.kubelet.pods.iter().map(|pod| (Arc::clone(&pod.uid), used(pod))).collect()
+        };
         let reporting = &mut self.reporting;
         let first = *reporting.first.get_or_insert(now.moment);
         let due = *reporting.report.get_or_insert(first + FIRST_REPORT_AFTER);
@@ -189,7 +201,6 @@ impl Agent {
         let hosts = self.slo.merged.as_ref().map(|slo| slo.host_applications.as_slice());
         let has_hot_pages =
             self.sampling.collectors.cold_pages.as_ref().is_some_and(|cold_pages| cold_pages.has_started());
-        let no_devices = BTreeMap::new();
         let report = node_metric(
             &NodeMetricInput {
                 store: &self.sampling.store,
@@ -197,8 +208,8 @@ impl Agent {
                 pods: &self.kubelet.pods,
                 host_applications: hosts.unwrap_or_default(),
                 forecast: reporting.forecast.as_ref(),
-                devices: &[],
-                devices_of_pods: &no_devices,
+                devices: &devices,
+                devices_of_pods: &devices_of_pods,
                 collected: CollectedMemory {
                     with_page_cache: self.settings.samples_page_cache,
                     with_hot_pages: has_hot_pages,

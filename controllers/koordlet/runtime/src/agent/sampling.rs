@@ -25,7 +25,7 @@ pub(super) struct Sampling {
     pub(super) collectors: Collectors,
     /// When samples are taken next.
     pub(super) next: Option<Moment>,
-    /// Whether there was a round with the pods of the node.
+    /// Whether there was a round with usage of all pods of the node.
     pub(super) has_pods: bool,
 }
 
@@ -108,7 +108,8 @@ impl Agent {
         let next = sampling.next.map_or(moment, |next| next) + interval;
         sampling.next = Some(if next <= moment { moment + interval } else { next });
         sampling.collectors.collect(time, None, &mut sampling.store);
-        sampling.has_pods |= self.kubelet.has_pods;
+        let knows_pods = sampling.collectors.pods.usage().is_some_and(|usage| !usage.has_new_pods);
+        sampling.has_pods |= self.kubelet.has_pods && knows_pods;
         for (collector, activity) in sampling.collectors.activities(moment) {
             let state = match activity {
                 Activity::Off => State::Off,
