@@ -13,12 +13,12 @@ use super::{
     LIBRARY,
     error::NvmlError,
     health::GpuHealth,
-    session::{Handle, Session},
+    session::{Buffers, Handle, Session},
 };
 use crate::{
     found::Health,
     pci::PciAddress,
-    usage::{GpuActivity, ProcessMemory, ProcessSample, merged_processes},
+    usage::{GpuActivity, merged_processes},
 };
 
 /// The GPUs of NVIDIA, and the session with their driver.
@@ -41,8 +41,7 @@ pub struct Gpus {
     known: Vec<Known>,
     failures: Vec<GpuFailure>,
     activities: Vec<GpuActivity>,
-    processes: Vec<ProcessMemory>,
-    samples: Vec<ProcessSample>,
+    buffers: Buffers,
 }
 
 /// A GPU as it is reported.
@@ -116,8 +115,7 @@ impl Gpus {
             known: Vec::new(),
             failures: Vec::new(),
             activities: Vec::new(),
-            processes: Vec::new(),
-            samples: Vec::new(),
+            buffers: Buffers::default(),
         }
     }
 
@@ -267,8 +265,7 @@ impl Gpus {
                     activities.push(GpuActivity::default());
                 }
                 let Some(activity) = activities.get_mut(used) else { break };
-                let buffers = (&mut self.processes, &mut self.samples);
-                match read_activity(session, handle, now, buffers, activity) {
+                match read_activity(session, handle, now, &mut self.buffers, activity) {
                     Ok(()) => {
                         activity.minor = known.gpu.minor;
                         used += 1;
@@ -306,15 +303,15 @@ fn read_activity(
     session: &Session,
     handle: Handle,
     now: Timestamp,
-    (processes, samples): (&mut Vec<ProcessMemory>, &mut Vec<ProcessSample>),
+    buffers: &mut Buffers,
     activity: &mut GpuActivity,
 ) -> Result<(), NvmlError> {
     let since_us = u64::try_from(now.as_microsecond()).unwrap_or(0).saturating_sub(SAMPLES_BACK_US);
-    let listed = session.processes(handle, processes);
-    let sampled = session.process_samples(handle, since_us, samples);
+    let listed = session.processes(handle, buffers);
+    let sampled = session.process_samples(handle, since_us, buffers);
     activity.memory_bytes = if listed.is_err() { Some(session.memory(handle)?.used) } else { None };
     activity.core_percent = if listed.is_err() || sampled.is_err() { session.core_percent(handle).ok() } else { None };
-    merged_processes(processes, samples, &mut activity.processes);
+    merged_processes(&buffers.processes, &buffers.samples, &mut activity.processes);
     Ok(())
 }
 

@@ -46,6 +46,18 @@ pub(super) struct Xid {
     pub(super) xid: u64,
 }
 
+/// Lists that are used again from round to round.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    infos: Vec<ProcessInfo>,
+    old_infos: Vec<OldProcessInfo>,
+    utilizations: Vec<UtilizationSample>,
+    /// What [`Session::processes`] found last.
+    pub(super) processes: Vec<ProcessMemory>,
+    /// What [`Session::process_samples`] found last.
+    pub(super) samples: Vec<ProcessSample>,
+}
+
 /// The longest text that the library writes is 96 bytes.
 const TEXT_BYTES: usize = 128;
 /// Most processes of one GPU that are read.
@@ -124,32 +136,27 @@ impl Session {
         }
     }
 
-    /// The processes that compute on the GPU, into a list that is used again.
-    pub(super) fn processes(
-        &self,
-        Handle(device): Handle,
-        processes: &mut Vec<ProcessMemory>,
-    ) -> Result<(), NvmlError> {
+    /// The processes that compute on the GPU.
+    pub(super) fn processes(&self, Handle(device): Handle, buffers: &mut Buffers) -> Result<(), NvmlError> {
+        let Buffers { infos, old_infos, processes, .. } = buffers;
+        let process = |pid, used_memory| ProcessMemory {
+            pid,
+            memory_bytes: if used_memory == NOT_AVAILABLE { 0 } else { used_memory },
+        };
         processes.clear();
-        let known = |bytes| if bytes == NOT_AVAILABLE { 0 } else { bytes };
         for variant in &self.functions.processes {
-            let filled = array(variant, |get, array: *mut ProcessInfo, count| unsafe { get(device, count, array) });
+            let filled = array(variant, infos, |get, array, count| unsafe { get(device, count, array) });
             match filled {
                 Err(error) if error.code() == Some(ReturnCode::FUNCTION_NOT_FOUND) => {}
                 filled => {
-                    let infos = filled?.into_iter();
-                    processes.extend(
-                        infos.map(|info| ProcessMemory { pid: info.pid, memory_bytes: known(info.used_memory) }),
-                    );
+                    processes.extend(filled?.iter().map(|info| process(info.pid, info.used_memory)));
                     return Ok(());
                 }
             }
         }
         let oldest = &self.functions.old_processes;
-        let infos = array(oldest, |get, array: *mut OldProcessInfo, count| unsafe { get(device, count, array) })?;
-        processes.extend(
-            infos.into_iter().map(|info| ProcessMemory { pid: info.pid, memory_bytes: known(info.used_memory) }),
-        );
+        let filled = array(oldest, old_infos, |get, array, count| unsafe { get(device, count, array) })?;
+        processes.extend(filled.iter().map(|info| process(info.pid, info.used_memory)));
         Ok(())
     }
 
@@ -158,20 +165,21 @@ impl Session {
         &self,
         Handle(device): Handle,
         since_us: u64,
-        samples: &mut Vec<ProcessSample>,
+        buffers: &mut Buffers,
     ) -> Result<(), NvmlError> {
+        let Buffers { utilizations, samples, .. } = buffers;
         samples.clear();
         let function = &self.functions.process_utilization;
-        let filled =
-            array(function, |get, array: *mut UtilizationSample, count| unsafe { get(device, array, count, since_us) });
+        let filled = array(function, utilizations, |get, array, count| unsafe { get(device, array, count, since_us) });
         match filled {
             Err(error) if error.code() == Some(ReturnCode::NOT_FOUND) => Ok(()),
             filled => {
-                samples.extend(filled?.into_iter().map(|sample| ProcessSample {
+                let sample = |sample: &UtilizationSample| ProcessSample {
                     pid: sample.pid,
                     time_us: sample.time_us,
                     core_percent: sample.cores,
-                }));
+                };
+                samples.extend(filled?.iter().map(sample));
                 Ok(())
             }
         }
@@ -233,19 +241,19 @@ fn string_of(buffer: &[c_char]) -> String {
 }
 
 /// An array that the library fills. It says how long the array would have to be, which may have changed at the next call.
-fn array<F: Copy, T: Copy + Default>(
+fn array<'a, F: Copy, T: Copy + Default>(
     function: &Function<F>,
+    items: &'a mut Vec<T>,
     mut fill: impl FnMut(F, *mut T, *mut c_uint) -> c_uint,
-) -> Result<Vec<T>, NvmlError> {
-    let mut items = vec![T::default(); PROCESSES_MIN];
+) -> Result<&'a [T], NvmlError> {
+    if items.is_empty() {
+        items.resize(PROCESSES_MIN, T::default());
+    }
     loop {
         let mut count = items.len() as c_uint;
         let filled = function.call(|function| fill(function, items.as_mut_ptr(), &raw mut count));
         match filled {
-            Ok(()) => {
-                items.truncate(count as usize);
-                return Ok(items);
-            }
+            Ok(()) => return Ok(items.get(..count as usize).unwrap_or(items)),
             Err(error) if error.code() == Some(ReturnCode::INSUFFICIENT_SIZE) && items.len() < PROCESSES_MAX => {
                 let length = (count as usize).max(items.len() * 2).min(PROCESSES_MAX);
                 items.resize(length, T::default());
