@@ -541,6 +541,7 @@ impl Checked {
                 "/host-etc-hookserver/",
                 "/etc/runtime/hookserver.d/",
             ),
+            terway: self.folders.or(None, "/host-var-lib/terway", "/var/lib/terway"),
             pod_resources: self.gates.enabled("PodResourcesProxy").then(|| PodResourcesSettings {
                 folder: options.pod_resources_proxy_path.clone(),
                 kubelet: roots.kubelet.join("pod-resources/kubelet.sock"),

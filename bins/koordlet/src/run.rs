@@ -1,14 +1,18 @@
 //! Wires koordlet and runs it.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use anyhow::Result;
 use koord_koordlet_resolver::MountedFiles;
 use koord_koordlet_runtime::{
-    Agent, Feed, Host, KubeletClient, Measures, SharedGpus, Now, Runtimes, Settings, Worker, audit_pages, cgroup_version,
+    Agent, Feed, Host, Interfaces, KernelCookies, KubeletClient, Measures, Now, Runtimes, Settings, SharedGpus, Worker,
+    audit_pages, cgroup_version,
     delivery::{self, Connections, NodeFolders, PodFolders},
     install,
 };
@@ -75,7 +79,15 @@ pub async fn run_with(
         tracing::error!("{folder} cannot be looked at: {error}; mount the node's cgroups there or set --cgroup-root-dir. Nothing is measured and enforced until then");
         Version::V1
     });
-    let host = Host::discover(&settings.roots, version);
+    let mut host = Host::discover(&settings.roots, version);
+    // Processes and network cards are those of this machine, whatever trees of files the agent is given.
+    if settings.roots.proc == Path::new("/proc") && !settings.only_observes {
+        host.interfaces = Interfaces {
+            core_scheduling: Some(Box::new(KernelCookies)),
+            traffic: None,
+            terway: Some(settings.delivery.terway.clone()),
+        };
+    }
     tracing::info!(
         version = ?host.layout.version,
         driver = ?host.layout.driver,
@@ -88,9 +100,8 @@ pub async fn run_with(
     core.metrics().show(exposition)?;
     let feed = Feed::of(core, &settings.node_name, settings.features.has("BlkIOReconcile"));
     let only_observes = settings.only_observes;
-    let writer = || -> Box<dyn Writer> {
-        if only_observes { Box::new(ObservingWriter) } else { Box::new(KernelWriter) }
-    };
+    let writer =
+        || -> Box<dyn Writer> { if only_observes { Box::new(ObservingWriter) } else { Box::new(KernelWriter) } };
     let cgroups = Cgroups::new(settings.roots.cgroup.clone(), host.layout);
     let pod_folders = PodFolders {
         folders: QosFolder::ALL.map(|folder| cgroups.folder(&host.layout.qos(folder))).into(),

@@ -5,6 +5,7 @@
 mod device_report;
 mod enforcement;
 mod eviction;
+mod hook_outcome;
 mod hooks;
 mod metric_report;
 mod node_effects;

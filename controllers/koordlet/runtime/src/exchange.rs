@@ -6,8 +6,8 @@ use koord_koordlet_framework::Node;
 use koord_koordlet_system::ContainerId;
 use koord_runtime::{events::Event, write::Write};
 
-use crate::{capability::State, delivery::Called};
 use crate::objects::{ClaimObject, DeviceObject, MetricObject, SloObject, TopologyObject};
+use crate::{capability::State, delivery::Called};
 
 /// Something from outside.
 #[derive(Clone, Debug)]
@@ -53,10 +53,16 @@ pub enum KubeletPath {
 pub enum Effect {
     AskKubelet(KubeletPath),
     /// A write to the API server; its answer comes with the same id.
-    Write { id: u64, write: Write },
+    Write {
+        id: u64,
+        write: Write,
+    },
     Event(Event),
     /// A container is stopped at once; the answer comes with the same id.
-    StopContainer { id: u64, container: ContainerId },
+    StopContainer {
+        id: u64,
+        container: ContainerId,
+    },
 }
 
 impl KubeletPath {

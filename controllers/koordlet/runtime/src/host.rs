@@ -1,10 +1,16 @@
 //! The node on which the agent runs: which cgroups it has, and its CPUs.
 
-use std::{io, path::Path};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use koord_koordlet_system::{
-    Disks, Driver, HostTree, KubeletProcess, Layout, Machine, NumaGap, NumaNodes, Roots, Version, configured_cgroup_driver, read,
+    Disks, Driver, HostTree, KubeletProcess, Layout, Machine, NumaGap, NumaNodes, Roots, Version,
+    configured_cgroup_driver, read,
 };
+
+use crate::{cookies::CoreScheduling, traffic::TrafficControl};
 
 /// What of the node does not change while the agent runs.
 pub struct Host {
@@ -14,6 +20,17 @@ pub struct Host {
     pub machine: Machine,
     /// The disks as lsblk, vgs, lvs and findmnt print them, where sysfs shows none.
     pub disk_programs: Option<Box<dyn Fn() -> Disks + Send>>,
+    pub interfaces: Interfaces,
+}
+
+/// What of a node is changed otherwise than by files below its roots. Of a tree of files nothing is.
+#[derive(Default)]
+pub struct Interfaces {
+    pub core_scheduling: Option<Box<dyn CoreScheduling>>,
+    /// The network card.
+    pub traffic: Option<Box<dyn TrafficControl>>,
+    /// The folder of Terway.
+    pub terway: Option<PathBuf>,
 }
 
 /// How the driver of cgroups was found.
@@ -45,6 +62,7 @@ impl Host {
             driver_source,
             machine: Machine::discover(&HostTree, roots),
             disk_programs: None,
+            interfaces: Interfaces::default(),
         }
     }
 

@@ -72,7 +72,8 @@ impl Kubelet {
     /// When the next request is due; `None` while one is under way, or never.
     pub(crate) fn due(&self) -> Option<Moment> {
         let pods = self.settings.sync.and_then(|_| self.pods_request.due());
-        let configuration = (self.settings.asks_configuration && self.has_pods).then(|| self.configuration_request.due());
+        let configuration =
+            (self.settings.asks_configuration && self.has_pods).then(|| self.configuration_request.due());
         pods.into_iter().chain(configuration.flatten()).min()
     }
 
@@ -96,9 +97,8 @@ impl Kubelet {
                 self.pods(result, layout, capabilities);
             }
             KubeletPath::Configuration => {
-                let configuration = result.and_then(|body| {
-                    KubeletConfiguration::parse(&body).map_err(|error| error.to_string())
-                });
+                let configuration =
+                    result.and_then(|body| KubeletConfiguration::parse(&body).map_err(|error| error.to_string()));
                 let pause = if configuration.is_ok() { CONFIGURATION_AGE } else { CONFIGURATION_RETRY };
                 self.configuration_request.end(now + pause);
                 match configuration {
@@ -117,8 +117,7 @@ impl Kubelet {
     }
 
     fn pods(&mut self, result: Result<Vec<u8>, String>, layout: Layout, capabilities: &mut Capabilities) {
-        let list = result
-            .and_then(|body| self.reader.read(&body, layout).map_err(|error| error.to_string()));
+        let list = result.and_then(|body| self.reader.read(&body, layout).map_err(|error| error.to_string()));
         let list = match list {
             Ok(list) => list,
             Err(reason) => {

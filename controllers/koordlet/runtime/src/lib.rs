@@ -7,6 +7,7 @@ mod agent;
 pub mod audit;
 pub mod capability;
 mod container_stopper;
+mod cookies;
 pub mod delivery;
 mod exchange;
 mod gpus;
@@ -19,12 +20,15 @@ mod pages;
 mod resctrl_groups;
 mod settings;
 mod shell;
+mod terway_files;
+pub mod traffic;
 
 pub use agent::{Agent, Now};
 pub use container_stopper::{RuntimeEndpoints, Runtimes};
+pub use cookies::{CoreScheduling, KernelCookies};
 pub use exchange::{Effect, Input, KubeletPath, Object};
 pub use gpus::{GpuState, SharedGpus};
-pub use host::{DriverSource, Host, cgroup_version};
+pub use host::{DriverSource, Host, Interfaces, cgroup_version};
 pub use kubelet_client::KubeletClient;
 pub use metrics::{Measures, Series, metrics};
 pub use objects::{

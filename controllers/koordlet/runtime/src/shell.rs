@@ -136,7 +136,7 @@ impl Worker {
             let sleep = self.outside.clock.sleep(wait);
             tokio::select! {
                 biased;
-                () = end.cancelled() => return,
+                () = end.cancelled() => return self.agent.lock().stop(self.outside.now()),
                 inputs = self.feed.stream.next(INPUTS_MAX) => self.take(inputs, &mut node),
                 input = self.answers.recv() => self.take(input, &mut node),
                 () = sleep => {}

@@ -4,14 +4,17 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use koord_core::clock::Moment;
-use koord_koordlet_hooks::{KernelSwitches, OomScore, Options, Reconciler, RuleInputs, Rules, SCHED_CORE, SCHED_GROUP_IDENTITY, ResctrlMachine};
+use koord_koordlet_framework::Constraints;
+use koord_koordlet_hooks::{
+    CoreSchedSupport, KernelSwitches, OomScore, Options, Reconciler, ResctrlMachine, RuleInputs, Rules, SCHED_CORE,
+    SCHED_GROUP_IDENTITY,
+};
 use koord_koordlet_system::{
-    Kernel as _, Resource, Roots, read,
-    resctrl::{Schemata, supported_vendor, ResctrlInfo},
-    HostTree,
+    HostTree, Kernel as _, Resource, Roots, read,
+    resctrl::{ResctrlInfo, Schemata, supported_vendor},
 };
 
-use super::{Agent, Now};
+use super::{Agent, Now, hook_outcome::Carried};
 use crate::{capability::State, settings::Settings};
 
 /// Rules and the reconciler.
@@ -29,6 +32,9 @@ pub(super) struct Hooks {
     refused: Vec<String>,
     /// The score adjustments of the last round.
     pub(super) oom_scores: Vec<OomScore>,
+    /// The constraints that were submitted last.
+    submitted: Option<Arc<Constraints>>,
+    pub(super) carried: Carried,
 }
 
 /// The name under which constraints of hooks are submitted.
@@ -53,6 +59,8 @@ impl Hooks {
             next: None,
             refused: Vec::new(),
             oom_scores: Vec::new(),
+            submitted: None,
+            carried: Carried::default(),
         }
     }
 
@@ -63,7 +71,7 @@ impl Hooks {
 }
 
 /// What the switches of the kernel say.
-fn switches(roots: &Roots, kernel: &koord_koordlet_system::Cgroups) -> KernelSwitches {
+fn switches(roots: &Roots, kernel: &koord_koordlet_system::Cgroups, core_sched: CoreSchedSupport) -> KernelSwitches {
     let switch = |file: &str| {
         let text = read(&roots.proc.join("sys").join(file)).ok()?;
         match text.trim_ascii() {
@@ -76,19 +84,19 @@ fn switches(roots: &Roots, kernel: &koord_koordlet_system::Cgroups) -> KernelSwi
         group_identity: switch(SCHED_GROUP_IDENTITY),
         sched_core: switch(SCHED_CORE),
         has_group_identity_file: kernel.supports(&kernel.layout().kubepods(), Resource::GroupIdentity),
-        ..KernelSwitches::default()
+        core_sched,
     }
 }
 
 impl Agent {
     /// Computes the rules when what they follow from has changed, and reconciles pods when they or the rules have, and again and again.
     pub(super) fn run_hooks(&mut self, now: Now) {
-        if !self.kubelet.has_pods {
-            return;
-        }
         let is_late = self.hooks.next.is_none_or(|next| next <= now.moment);
         // Switches are read with the others: who else sets them is seen at the next interval.
         let is_changed = self.update_rules(is_late);
+        if !self.kubelet.has_pods {
+            return;
+        }
         if is_late || is_changed || self.hooks.pods != self.kubelet.generation {
             self.hooks.pods = self.kubelet.generation;
             self.hooks.next = Some(now.moment + self.settings.intervals.hooks);
@@ -102,7 +110,7 @@ impl Agent {
         if known == Some(objects) && !is_late {
             return false;
         }
-        let switches = switches(&self.settings.roots, self.files.cgroups());
+        let switches = switches(&self.settings.roots, self.files.cgroups(), self.core_sched_support());
         let (slo, topology, node) = objects;
         let seen = Some((slo, topology, node, switches));
         if self.hooks.seen == seen {
@@ -128,12 +136,24 @@ impl Agent {
         for _ in 0..2 {
             let Some(rules) = self.hooks.rules.load_full() else { return };
             let pods = Arc::clone(&self.kubelet.pods);
-            let outcome = self.hooks.reconciler.reconcile(&pods, &rules, self.files.cgroups(), &|_| None);
-            let was_set = outcome.switches.iter().fold(false, |was_set, switch| self.set_switch(switch, now) || was_set);
+            let core_scheduling = self.host.interfaces.core_scheduling.as_deref();
+            let cookie = |process: u32| core_scheduling.and_then(|kernel| kernel.cookie(process));
+            let outcome = self.hooks.reconciler.reconcile(&pods, &rules, self.files.cgroups(), &cookie);
+            let mut was_set = false;
+            for switch in &outcome.switches {
+                was_set |= self.set_switch(switch, now);
+            }
             if was_set && self.update_rules(true) {
                 continue;
             }
-            self.resolver.submit(STRATEGY, (*outcome.constraints).clone());
+            let is_same = self.hooks.submitted.as_ref().is_some_and(|known| Arc::ptr_eq(known, &outcome.constraints));
+            if !is_same {
+                self.resolver.submit(STRATEGY, (*outcome.constraints).clone());
+                self.hooks.submitted = Some(Arc::clone(&outcome.constraints));
+            }
+            self.change_cookies(&outcome.cookies, outcome.core_sched_waits.as_deref());
+            self.set_terway(outcome.terway);
+            self.set_traffic(outcome.traffic.as_deref());
             for score in &outcome.oom_scores {
                 self.set_oom_score(score, now);
             }

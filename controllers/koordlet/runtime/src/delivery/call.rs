@@ -11,8 +11,8 @@ use koord_koordlet_hooks::{Effect, FailurePolicy, HostDevices, Response, Rules, 
 use koord_koordlet_protocols::{
     HandlerError,
     hookserver::{
-        ContainerResourceHookRequest, ContainerResourceHookResponse, ContainerStage, HookHandler, PodSandboxHookRequest,
-        PodSandboxHookResponse, PodStage,
+        ContainerResourceHookRequest, ContainerResourceHookResponse, ContainerStage, HookHandler,
+        PodSandboxHookRequest, PodSandboxHookResponse, PodStage,
     },
     nri::{Container, ContainerUpdate, Creation, LinuxResources, NriHandler, PodSandbox},
 };

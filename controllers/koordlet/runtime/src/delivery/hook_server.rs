@@ -1,11 +1,6 @@
 //! Serves hooks to the runtime proxy, and names the server in the proxy's configuration.
 
-use std::{
-    fs, io,
-    path::Path,
-    sync::Arc,
-    time::Duration,
-};
+use std::{fs, io, path::Path, sync::Arc, time::Duration};
 
 use koord_koordlet_hooks::{PROXY_CONFIGURATION_FILE, proxy_configuration};
 use koord_koordlet_protocols::{
@@ -84,7 +79,8 @@ async fn configure(shared: &Shared, report: &mut Report) {
             Ok(()) => report.active(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let reason = format!("the folder {} does not exist", folder.display());
-                report.degraded(reason, "none, where no koord-runtime-proxy runs; else set --runtime-hooks-config-path");
+                report
+                    .degraded(reason, "none, where no koord-runtime-proxy runs; else set --runtime-hooks-config-path");
             }
             Err(error) => {
                 let reason = format!("{}/{PROXY_CONFIGURATION_FILE}: {error}", folder.display());

@@ -201,7 +201,10 @@ mod tests {
         };
         let created = container_adjustment(&adjustment).unwrap();
         assert_eq!(created.env, [KeyValue { key: "NVIDIA_VISIBLE_DEVICES".into(), value: "1,0".into() }]);
-        assert_eq!((created.mounts[0].r#type.as_str(), created.mounts[0].options.join(",").as_str()), ("bind", "rbind"));
+        assert_eq!(
+            (created.mounts[0].r#type.as_str(), created.mounts[0].options.join(",").as_str()),
+            ("bind", "rbind")
+        );
         let linux = created.linux.unwrap();
         let device = &linux.devices[0];
         assert_eq!((device.r#type.as_str(), device.major, device.minor), ("c", 231, 192));

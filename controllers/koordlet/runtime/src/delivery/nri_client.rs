@@ -21,12 +21,14 @@ pub(super) async fn run(shared: Arc<Shared>, end: CancellationToken) {
     let mut report = Report::of(FEATURE, &shared.inputs);
     let Some(nri) = shared.settings.nri.as_ref().filter(|_| !shared.only_observes) else { return report.off() };
     let random = shared.random.clone();
-    let (client, handle) = match NriClient::new(options(nri, shared.hooks.failure_policy), Arc::clone(&shared.calls) as Arc<_>) {
-        Ok(client) => client,
-        Err(error) => {
-            return report.degraded(error, "correct --runtime-hooks-nri-plugin-name or --runtime-hooks-nri-plugin-index");
-        }
-    };
+    let (client, handle) =
+        match NriClient::new(options(nri, shared.hooks.failure_policy), Arc::clone(&shared.calls) as Arc<_>) {
+            Ok(client) => client,
+            Err(error) => {
+                return report
+                    .degraded(error, "correct --runtime-hooks-nri-plugin-name or --runtime-hooks-nri-plugin-index");
+            }
+        };
     let mut states = handle.state();
     let reports = async {
         loop {
@@ -69,7 +71,9 @@ fn options(nri: &NriSettings, policy: FailurePolicy) -> NriOptions {
 /// How the feature fares; `None` before the first attempt has ended.
 fn state(connection: &ConnectionState, socket: &Path) -> Option<State> {
     let degraded = |reason: String, remedy: &str| {
-        let remedy = format!("{remedy}; it is connected again and again, and meanwhile hooks reach containers that run by the reconciler");
+        let remedy = format!(
+            "{remedy}; it is connected again and again, and meanwhile hooks reach containers that run by the reconciler"
+        );
         Some(State::Degraded { reason, remedy })
     };
     let socket = socket.display();
@@ -80,9 +84,10 @@ fn state(connection: &ConnectionState, socket: &Path) -> Option<State> {
             format!("the socket {socket} of the container runtime does not exist"),
             "start containerd 1.7 or CRI-O 1.26 or later with NRI enabled, and mount the folder of its socket",
         ),
-        ConnectionState::Refused { reason, .. } => {
-            degraded(format!("{socket}: {reason}"), "see the log of the container runtime, and whether NRI is enabled there")
-        }
+        ConnectionState::Refused { reason, .. } => degraded(
+            format!("{socket}: {reason}"),
+            "see the log of the container runtime, and whether NRI is enabled there",
+        ),
         ConnectionState::Lost { reason, .. } => {
             degraded(format!("{socket}: {reason}"), "none, if the container runtime is being restarted")
         }
@@ -91,7 +96,7 @@ fn state(connection: &ConnectionState, socket: &Path) -> Option<State> {
 
 #[cfg(test)]
 mod tests {
-use koord_koordlet_protocols::nri::Ended;
+    use koord_koordlet_protocols::nri::Ended;
 
     use super::*;
 
@@ -103,12 +108,18 @@ use koord_koordlet_protocols::nri::Ended;
         };
         for (connection, expected) in [
             (ConnectionState::Connecting, "None"),
-            (ConnectionState::SocketMissing { failures: 1 }, "the socket /run/nri.sock of the container runtime does not exist"),
+            (
+                ConnectionState::SocketMissing { failures: 1 },
+                "the socket /run/nri.sock of the container runtime does not exist",
+            ),
             (
                 ConnectionState::Refused { reason: Ended::Closed, failures: 1 },
                 "/run/nri.sock: the runtime closed the connection",
             ),
-            (ConnectionState::Lost { reason: Ended::Closed, failures: 9 }, "/run/nri.sock: the runtime closed the connection"),
+            (
+                ConnectionState::Lost { reason: Ended::Closed, failures: 9 },
+                "/run/nri.sock: the runtime closed the connection",
+            ),
         ] {
             assert_eq!(text(connection), expected);
         }

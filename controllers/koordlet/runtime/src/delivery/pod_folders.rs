@@ -1,13 +1,6 @@
 //! Notices pods by the folders that the kubelet makes for them, so that it is asked for its pods at once.
 
-use std::{
-    collections::BTreeMap,
-    io,
-    mem::MaybeUninit,
-    os::fd::OwnedFd,
-    path::PathBuf,
-    time::Duration,
-};
+use std::{collections::BTreeMap, io, mem::MaybeUninit, os::fd::OwnedFd, path::PathBuf, time::Duration};
 
 use koord_core::clock::Moment;
 use koord_koordlet_system::Layout;
@@ -23,6 +16,8 @@ pub(super) const FEATURE: &str = "pod folders";
 /// How soon a folder that is not there is looked for again.
 const RETRY: Duration = Duration::from_secs(5);
 const BURST: u32 = 10;
+const REMEDY: &str =
+    "raise fs.inotify.max_user_instances and max_user_watches; pods are found by the next list of the kubelet anyway";
 /// Five a second.
 const INTERVAL: Duration = Duration::from_millis(200);
 
@@ -42,7 +37,6 @@ pub(super) async fn run(
     end: CancellationToken,
 ) {
     let mut report = Report::of(FEATURE, &inputs);
-    const REMEDY: &str = "raise fs.inotify.max_user_instances and max_user_watches; pods are found by the next list of the kubelet anyway";
     let mut watches = match Watches::new(watched) {
         Ok(watches) => watches,
         Err(error) => return report.degraded(format!("inotify: {error}"), REMEDY),
@@ -176,7 +170,8 @@ impl Pace {
     /// How long a change waits; `None` where there is none.
     fn wait(&mut self, now: Moment) -> Option<Duration> {
         self.refill(now);
-        self.is_waiting.then(|| if self.tokens > 0 { Duration::ZERO } else { INTERVAL.saturating_sub(now.since(self.counted)) })
+        self.is_waiting
+            .then(|| if self.tokens > 0 { Duration::ZERO } else { INTERVAL.saturating_sub(now.since(self.counted)) })
     }
 
     /// Whether a change is passed on now.
@@ -202,17 +197,18 @@ mod tests {
     fn a_burst_is_passed_on_and_then_five_a_second() {
         let start = Moment::default() + Duration::from_secs(100);
         let mut pace = Pace::new(start);
-        let passed = |pace: &mut Pace, at: u64| {
+        let passed = |pace: &mut Pace, milliseconds: u64| {
             pace.changed();
-            pace.take(start + Duration::from_millis(at))
+            pace.take(start + Duration::from_millis(milliseconds))
         };
+        let at = |milliseconds| start + Duration::from_millis(milliseconds);
         let in_one_second = (0..1000).filter(|at| passed(&mut pace, *at)).count();
         assert_eq!(in_one_second, 14, "10 at once and one each 200 ms");
         // A change that was not passed on waits for its time.
-        assert_eq!(pace.wait(start + Duration::from_millis(999)), Some(Duration::from_millis(1)));
-        assert!(pace.take(start + Duration::from_millis(1000)));
-        assert!(!pace.take(start + Duration::from_millis(5000)));
-        assert_eq!(pace.wait(start + Duration::from_millis(5000)), None);
+        assert_eq!(pace.wait(at(999)), Some(Duration::from_millis(1)));
+        assert!(pace.take(at(1000)));
+        assert!(!pace.take(at(5000)));
+        assert_eq!(pace.wait(at(5000)), None);
         assert_eq!(pace.tokens, BURST);
     }
 

@@ -33,6 +33,8 @@ pub(super) async fn run(shared: Arc<Shared>, end: CancellationToken) {
             message_bytes_max: MESSAGE_BYTES_MAX,
             calls_max: CALLS_MAX,
         };
+        // The folder above is mounted; where it is not, binding says so.
+        _ = std::fs::create_dir(&resources.folder);
         match PodResourcesProxy::bind(&address, options).await {
             Ok(proxy) => {
                 let agent = Arc::clone(&shared.agent);

@@ -4,12 +4,16 @@ use koord_koordlet_hooks::{
     Adjustment, DeviceReader, Response, Rules, RuntimeContainer, RuntimePod, Stage, on_container, on_sandbox,
 };
 use koord_koordlet_protocols::hookserver::{
-    ContainerResourceHookRequest, ContainerResourceHookResponse, ContainerStage, LinuxContainerResources, PodSandboxHookRequest,
-    PodSandboxHookResponse, PodStage,
+    ContainerResourceHookRequest, ContainerResourceHookResponse, ContainerStage, LinuxContainerResources,
+    PodSandboxHookRequest, PodSandboxHookResponse, PodStage,
 };
 
 /// Answers a call for a pod's sandbox.
-pub fn proxy_sandbox(stage: PodStage, request: PodSandboxHookRequest, rules: &Rules) -> (PodSandboxHookResponse, Response) {
+pub fn proxy_sandbox(
+    stage: PodStage,
+    request: PodSandboxHookRequest,
+    rules: &Rules,
+) -> (PodSandboxHookResponse, Response) {
     let stage = match stage {
         PodStage::PreRunPodSandbox => Stage::PreRunPodSandbox,
         PodStage::PostStopPodSandbox => Stage::PostStopPodSandbox,
@@ -109,8 +113,7 @@ mod tests {
             ..LinuxContainerResources::default()
         };
         let mut resources = Some(before.clone());
-        let adjustment =
-            Adjustment { cpuset_cpus: Some("0,4".into()), cpu_quota: Some(-1), ..Adjustment::default() };
+        let adjustment = Adjustment { cpuset_cpus: Some("0,4".into()), cpu_quota: Some(-1), ..Adjustment::default() };
         overwrite(&mut resources, &adjustment);
         let expected = LinuxContainerResources { cpu_quota: -1, cpuset_cpus: "0,4".into(), ..before };
         assert_eq!(resources, Some(expected));

@@ -32,7 +32,8 @@ impl Report {
         self.set(State::Off);
     }
 
-    pub(super) fn degraded(&mut self, reason: impl ToString, remedy: impl Into<String>) {
+    #[allow(clippy::needless_pass_by_value, reason = "errors and texts are given as they are")]
+    pub(super) fn degraded(&mut self, reason: impl std::fmt::Display, remedy: impl Into<String>) {
         self.set(State::Degraded { reason: reason.to_string(), remedy: remedy.into() });
     }
 }

@@ -15,6 +15,8 @@ pub struct DeliverySettings {
     pub host_endpoint: String,
     /// The folder in which the runtime proxy looks for hook servers.
     pub proxy_configuration: PathBuf,
+    /// The folder of Terway, whose agent limits the network of pods.
+    pub terway: PathBuf,
     /// `None` where the proxy of pod resources is switched off.
     pub pod_resources: Option<PodResourcesSettings>,
 }
@@ -75,7 +77,9 @@ mod tests {
             pause_factor: 2.0,
             pause_cap: Duration::from_nanos((1 << 63) - 1),
         };
-        let pauses = |settings: &NriSettings| [1, 2, 3, 4, 100].map(|failures| settings.backoff().delay(failures, 0.0).as_secs());
+        let pauses = |settings: &NriSettings| {
+            [1, 2, 3, 4, 100].map(|failures| settings.backoff().delay(failures, 0.0).as_secs())
+        };
         assert_eq!(pauses(&settings), [1, 2, 4, 8, 60]);
         let twice = NriSettings { pauses_max: 2, ..settings.clone() };
         assert_eq!(pauses(&twice), [1, 2, 4, 4, 4]);
