@@ -75,20 +75,21 @@ pub fn cycle_gauges(store: &Store, pods: &[Arc<Pod>], now: Moment, within: Durat
     gauges
 }
 
-/// Pressure in percent: `container_psi` and `pod_psi`, of ten seconds, one minute and five minutes.
+/// Pressure in percent: `container_psi` and `pod_psi`, of ten seconds, one minute and five minutes. Kernels without `full` pressure of CPUs have no series of
+/// it, and say so at the others of CPUs.
 pub fn pressure_gauges<'a>(readings: impl IntoIterator<Item = PressureReading<'a>>) -> Vec<Gauge> {
     let mut gauges = Vec::new();
     for reading in readings {
         let name = if reading.container.is_some() { "container_psi" } else { "pod_psi" };
-        let is_full_known = reading.of.first().copied().flatten().is_some_and(|cpu| cpu.full.is_some());
         let mut common = pod_labels(reading.pod);
         if let Some((id, container)) = reading.container {
             common.extend(container_labels(id, container));
         }
-        common.push(("cpu_full_supported", if is_full_known { "true" } else { "false" }.into()));
         for (resource, pressure) in ["cpu", "mem", "io"].into_iter().zip(reading.of) {
             let Some(pressure) = pressure else { continue };
-            for (degree, stalls) in [("some", pressure.some), ("full", pressure.full.unwrap_or_default())] {
+            let is_full_known = pressure.full.is_some();
+            for (degree, stalls) in [("some", Some(pressure.some)), ("full", pressure.full)] {
+                let Some(stalls) = stalls else { continue };
                 let averages = [
                     ("avg10", stalls.avg10_percent),
                     ("avg60", stalls.avg60_percent),
@@ -97,6 +98,7 @@ pub fn pressure_gauges<'a>(readings: impl IntoIterator<Item = PressureReading<'a
                 for (precision, percent) in averages {
                     let mut labels = common.clone();
                     labels.extend([
+                        ("cpu_full_supported", if is_full_known { "true" } else { "false" }.into()),
                         ("psi_resource_type", resource.into()),
                         ("psi_precision", precision.into()),
                         ("psi_degree", degree.into()),
@@ -237,6 +239,19 @@ mod tests {
             "pod_psi{pod_uid=a,pod_name=a,pod_namespace=shop,cpu_full_supported=true,psi_resource_type=cpu,psi_precision=avg10,psi_degree=some} 1.5"
         );
         assert_eq!(gauges.iter().filter(|gauge| gauge.name == "container_psi").count(), 18);
+    }
+
+    #[test]
+    fn a_kernel_without_full_pressure_of_cpus_has_no_gauges_of_it() {
+        let pods = plain_pods(&["a LS Burstable {}"]);
+        let cpu = Pressure::parse(PressureResource::Cpu, b"some avg10=3.50 avg60=0.00 avg300=0.00 total=1\n").unwrap();
+        let of = [Some(cpu), None, None];
+        let gauges = texts(&pressure_gauges([PressureReading { pod: &pods[0], container: None, of: &of }]));
+        assert_eq!(gauges.len(), 3);
+        assert_eq!(
+            gauges[0],
+            "pod_psi{pod_uid=a,pod_name=a,pod_namespace=shop,cpu_full_supported=false,psi_resource_type=cpu,psi_precision=avg10,psi_degree=some} 3.5"
+        );
     }
 
     #[test]

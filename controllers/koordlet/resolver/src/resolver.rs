@@ -360,6 +360,11 @@ fn cut(target: &Target, value: &Value, node: &dyn NodeFiles) -> Option<(Value, S
         .then(|| (Value::Amount(quota_us), format!("a burst is at most the quota, {quota_us} µs")))
 }
 
+/// Whether a step takes the limit of a disk away.
+fn lifts(step: &Step) -> bool {
+    matches!(&step.value, Value::Disk { text, .. } if matches!(&**text, "0" | ""))
+}
+
 /// The order in which files are written.
 fn ordered(steps: Vec<Step>) -> Vec<Step> {
     let depth = |step: &Step| step.target.cgroup().map_or(0, koord_koordlet_system::CgroupPath::depth);
@@ -388,7 +393,8 @@ fn ordered(steps: Vec<Step>) -> Vec<Step> {
             _ => raised.push(step),
         }
     }
-    raised.sort_by_key(depth);
+    // Limits of disks are lifted before others are set: a file that is read while it is written limits no disk for nothing.
+    raised.sort_by_key(|step| (depth(step), !lifts(step)));
     lowered.sort_by_key(|step| Reverse(depth(step)));
     raised.extend(lowered);
     raised

@@ -18,10 +18,12 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
 use koord_core::clock::Moment;
-use koord_koordlet_framework::{Node, NodeTopology, Pod};
+use koord_koordlet_framework::{Node, NodeTopology, Pod, Target};
 use koord_koordlet_hooks::{Response, Rules};
-use koord_koordlet_resolver::{MountedFiles, Outcome, Resolver};
-use koord_koordlet_system::{Cgroups, Writer};
+use koord_koordlet_qos::Strategy;
+use koord_koordlet_resolver::{MountedFiles, Outcome, Resolver, Written};
+use koord_koordlet_system::{Cgroups, QosFolder, Resource, Writer};
+use koord_runtime::write::Answer as ApiAnswer;
 
 use self::{
     device_report::Devices,
@@ -162,7 +164,10 @@ impl Agent {
     fn answered(&mut self, id: u64, result: &Result<(u16, String), String>, now: Now) {
         let error = match result {
             Ok((code, _)) if (200..300).contains(code) => None,
-            Ok((code, body)) => Some(format!("HTTP {code}: {body}")),
+            Ok((code, body)) => {
+                let (_, message) = ApiAnswer { body: body.clone(), ..ApiAnswer::default() }.status();
+                Some(if message.is_empty() { format!("HTTP {code}: {body}") } else { message })
+            }
             Err(reason) => Some(reason.clone()),
         };
         if self.eviction_answered(id, error.clone(), now) {
@@ -216,7 +221,19 @@ impl Agent {
             let message = format!("update {} to {}", written.target, written.value);
             let event = AuditEvent::of(Subject::Group, 3, &name, "UpdateCgroups", message, now.time);
             self.audit(&event, now);
+            self.audit_suppression(written, now);
         }
+    }
+
+    /// What suppression leaves BE pods is among the important events.
+    fn audit_suppression(&mut self, written: &Written, now: Now) {
+        let best_effort = self.host.layout.qos(QosFolder::BestEffort);
+        let quota = Target::Cgroup { cgroup: best_effort, resource: Resource::CpuQuota };
+        if written.strategy != Strategy::CpuSuppress.name() || written.target != quota {
+            return;
+        }
+        let message = format!("update BE group to cfs_quota: {}", written.value);
+        self.audit(&AuditEvent::of(Subject::Node, 1, "", "AdjustBEByNodeCPUUsage", message, now.time), now);
     }
 
     /// Carries out what hooks answered a container runtime: files of the pod's cgroup, which no runtime writes, and effects. Refused settings are logged.

@@ -23,7 +23,8 @@ pub struct AuditEvent {
     pub created_at: String,
     #[serde(rename = "type")]
     pub type_: Subject,
-    /// 0 is most important.
+    /// 0 is most important. It decides what is kept and is not part of what is written, as in files of the original.
+    #[serde(skip)]
     pub level: u32,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub namespace: String,

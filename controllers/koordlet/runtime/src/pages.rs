@@ -72,5 +72,5 @@ fn line(event: &Value) -> String {
     let field = |name: &str| event[name].as_str().unwrap_or_default();
     let mut about = vec![field("type")];
     about.extend([field("namespace"), field("name"), field("container")].into_iter().filter(|name| !name.is_empty()));
-    format!("{} {} {} {} {}", field("createdAt"), event["level"], about.join("/"), field("reason"), field("message"))
+    format!("{} {} {} {}", field("createdAt"), about.join("/"), field("reason"), field("message"))
 }

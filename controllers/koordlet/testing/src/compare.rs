@@ -53,6 +53,8 @@ pub fn compare(case: &Case, seen: &Value) -> Vec<Difference> {
     all
 }
 
+/// What a kernel shows for no limit of memory: as many pages of 4 KiB as it can count.
+const UNLIMITED: u64 = 0x7FFF_FFFF_FFFF_F000;
 /// The member of a state with what limits said before the agent.
 pub(crate) const BEFORE: &str = "before";
 
@@ -67,8 +69,6 @@ pub fn means_the_same(path: &str, one: &str, other: &str) -> bool {
     if path.ends_with("cpuset.cpus") {
         return !one.trim().is_empty() && cpus(one).is_some_and(|cpus_of_one| cpus(other) == Some(cpus_of_one));
     }
-    // Pages of 4 KiB in what a kernel counts with 63 bits.
-    const UNLIMITED: u64 = 0x7FFF_FFFF_FFFF_F000;
     let is_unlimited = |text: &str| {
         let text = text.trim();
         matches!(text, "-1" | "max") || text.parse().is_ok_and(|bytes: u64| bytes >= UNLIMITED)
@@ -134,7 +134,11 @@ fn diff(recorded: &Value, seen: &Value, pointer: &str, found: &mut Vec<Differenc
         (Value::Object(one), Value::Object(other)) => return diff_members(one, other, pointer, found),
         (Value::Array(one), Value::Array(other)) => {
             if one.len() != other.len() {
-                return add(recorded, seen, pointer, false);
+                // What both have is left out, so that what differs can be read.
+                let only = |these: &[Value], those: &[Value]| {
+                    these.iter().filter(|item| !those.contains(item)).cloned().collect()
+                };
+                return add(&Value::Array(only(one, other)), &Value::Array(only(other, one)), pointer, false);
             }
             for (index, (one, other)) in one.iter().zip(other).enumerate() {
                 diff(one, other, &format!("{pointer}/{index}"), found);

@@ -49,6 +49,7 @@ mod counters;
 mod exposition;
 mod fixtures;
 mod kernel;
+mod known;
 mod kubelet;
 mod memory;
 mod messages;
@@ -61,8 +62,8 @@ mod start;
 mod tree;
 pub mod wire;
 
-/// Where ours differs from the original and why: `group/name: reason` a line, for [`Report::judge`]. Each reason is a row of
-/// `docs/reference/divergences.md`.
+/// Where ours differs from the original and why: `group/name POINTER…: reason` a line, for [`Report::judge`]. Each reason is a
+/// row of `docs/reference/divergences.md`.
 pub const KNOWN_DIFFERENCES: &str = include_str!("../data/known-differences.txt");
 
 pub use self::{

@@ -52,6 +52,10 @@ impl Agent {
             let labels = BTreeMap::from([("feature", feature.to_owned()), ("state", state.to_owned())]);
             add("koordlet_capability".to_owned(), labels, 1.0);
         }
+        // Whose usage it is, is not known before.
+        if self.node.is_none() {
+            return all;
+        }
         for gauge in self.enforcement.gauges.values().flatten() {
             let labels = gauge.labels.iter().map(|(name, value)| (*name, value.to_string())).collect();
             add(gauge.name.to_owned(), labels, gauge.value);

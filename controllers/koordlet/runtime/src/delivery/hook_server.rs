@@ -15,6 +15,8 @@ pub(super) const FEATURE: &str = "hook server";
 pub(super) const CONFIGURATION_FEATURE: &str = "runtime proxy configuration";
 /// How soon what is not there is tried again.
 pub(super) const RETRY: Duration = Duration::from_secs(10);
+/// How soon pods are looked for again.
+const PODS_RETRY: Duration = Duration::from_secs(1);
 /// The proxy waits no longer for an answer.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 const CALLS_MAX: usize = 64;
@@ -70,10 +72,14 @@ fn remedy(error: &ListenError) -> &'static str {
     }
 }
 
-/// Writes the configuration of the proxy as soon as it can be, and again when it was removed or changed. Does not end.
+/// Writes the configuration of the proxy as soon as the pods of the node are known, and again when it was removed or changed. Does not end.
 async fn configure(shared: &Shared, report: &mut Report) {
     let folder = &shared.settings.proxy_configuration;
     let text = proxy_configuration(&shared.hooks, &shared.settings.host_endpoint);
+    while shared.agent.lock().pods().is_empty() {
+        report.degraded("the pods of the node are not known yet", "see the kubelet");
+        shared.clock.sleep(PODS_RETRY).await;
+    }
     loop {
         match write_configuration(folder, &text) {
             Ok(()) => report.active(),
