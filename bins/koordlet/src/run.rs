@@ -15,6 +15,7 @@ use koord_koordlet_runtime::{
     audit_pages, cgroup_version,
     delivery::{self, Connections, NodeFolders, PodFolders},
     install,
+    traffic::DefaultCard,
 };
 use koord_koordlet_system::{Cgroups, KernelWriter, ObservingWriter, QosFolder, Version, Writer};
 use koord_program::{
@@ -84,7 +85,7 @@ pub async fn run_with(
     if settings.roots.proc == Path::new("/proc") && !settings.only_observes {
         host.interfaces = Interfaces {
             core_scheduling: Some(Box::new(KernelCookies)),
-            traffic: None,
+            traffic: Some(Box::new(DefaultCard::default())),
             terway: Some(settings.delivery.terway.clone()),
         };
     }

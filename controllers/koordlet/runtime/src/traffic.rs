@@ -1,5 +1,12 @@
 //! Traffic control: the classes of the node's network card, and how packets of pods find them.
 
+mod addresses;
+mod card;
+mod classes;
+mod message;
+mod socket;
+
+pub use card::DefaultCard;
 use koord_koordlet_hooks::network::traffic::TrafficPlan;
 
 /// The network card of a node.
