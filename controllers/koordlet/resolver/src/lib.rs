@@ -10,6 +10,7 @@
 
 mod decide;
 mod node_files;
+mod order;
 mod resolver;
 
 pub use decide::{Decision, Wanted, decide};

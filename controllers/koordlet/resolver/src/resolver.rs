@@ -1,7 +1,6 @@
 //! What all strategies want, and the writes that follow from it.
 
 use std::{
-    cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     fmt,
     path::PathBuf,
@@ -10,11 +9,12 @@ use std::{
 
 use koord_core::clock::Moment;
 use koord_koordlet_framework::{Constraints, Reason, Target};
-use koord_koordlet_system::{Nesting, ReadError, Resource, Value};
+use koord_koordlet_system::{ReadError, Resource, Value};
 
 use crate::{
     decide::{Decision, Wanted, decide},
     node_files::{NodeFiles, WriteError, quota_of},
+    order::{Step, ordered},
 };
 
 /// Makes one value for each file of what strategies want, and writes it when the kernel shows another.
@@ -89,13 +89,6 @@ const REVERTS_MAX: u32 = 3;
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(60);
 const GONE_RETRY_MAX: Duration = Duration::from_secs(10);
-
-/// A write that is to be done in a pass.
-struct Step {
-    target: Target,
-    actual: Option<Value>,
-    value: Value,
-}
 
 impl Resolver {
     /// A resolver that compares each file with what it shall say this often.
@@ -358,44 +351,4 @@ fn cut(target: &Target, value: &Value, node: &dyn NodeFiles) -> Option<(Value, S
     let (quota_us, burst_us) = (quota.amount()?, value.amount()?);
     (quota != Value::Unlimited && burst_us > quota_us)
         .then(|| (Value::Amount(quota_us), format!("a burst is at most the quota, {quota_us} µs")))
-}
-
-/// Whether a step takes the limit of a disk away.
-fn lifts(step: &Step) -> bool {
-    matches!(&step.value, Value::Disk { text, .. } if matches!(&**text, "0" | ""))
-}
-
-/// The order in which files are written.
-fn ordered(steps: Vec<Step>) -> Vec<Step> {
-    let depth = |step: &Step| step.target.cgroup().map_or(0, koord_koordlet_system::CgroupPath::depth);
-    let (mut raised, mut lowered) = (Vec::new(), Vec::new());
-    for step in steps {
-        let resource = match &step.target {
-            Target::Cgroup { resource, .. } => Some(*resource),
-            Target::Disk { .. } | Target::System(_) => None,
-        };
-        if resource.is_none_or(|resource| resource.row().nesting == Nesting::Independent) {
-            raised.push(step);
-            continue;
-        }
-        match (&step.actual, &step.value) {
-            (Some(Value::Cpus(actual)), Value::Cpus(wanted)) if !actual.is_subset(wanted) => {
-                let union = actual.union(wanted);
-                if union != *actual {
-                    let value = Value::Cpus(union);
-                    raised.push(Step { target: step.target.clone(), actual: step.actual.clone(), value });
-                }
-                lowered.push(step);
-            }
-            (Some(actual), value) if value.amount().zip(actual.amount()).is_some_and(|(new, old)| new < old) => {
-                lowered.push(step);
-            }
-            _ => raised.push(step),
-        }
-    }
-    // Limits of disks are lifted before others are set: a file that is read while it is written limits no disk for nothing.
-    raised.sort_by_key(|step| (depth(step), !lifts(step)));
-    lowered.sort_by_key(|step| Reverse(depth(step)));
-    raised.extend(lowered);
-    raised
 }
