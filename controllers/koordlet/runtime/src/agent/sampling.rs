@@ -27,6 +27,8 @@ pub(super) struct Sampling {
     pub(super) next: Option<Moment>,
     /// Whether there was a round with usage of all pods of the node.
     pub(super) has_pods: bool,
+    /// When the pods of the node were first sampled.
+    pods_since: Option<Moment>,
 }
 
 /// The strategies of the node.
@@ -41,6 +43,8 @@ pub(super) struct Slo {
 
 /// Samples are not taken more often than this.
 pub(super) const INTERVAL_MIN: Duration = Duration::from_millis(100);
+/// How long strategies wait for usage of all pods.
+const NEW_PODS_MAX: Duration = Duration::from_secs(5);
 pub(super) const SLO_FEATURE: &str = "NodeSLO";
 
 fn collector_settings(features: &Features, intervals: &Intervals, settings: &Settings) -> CollectorSettings {
@@ -68,7 +72,7 @@ impl Sampling {
         let mut collectors = Collectors::new(&settings.roots, host.layout, collected);
         let topology = &host.machine.topology;
         collectors.set_machine(topology.cpus(), topology.nodes());
-        Self { store: Store::new(Retention::default()), collectors, next: None, has_pods: false }
+        Self { store: Store::new(Retention::default()), collectors, next: None, has_pods: false, pods_since: None }
     }
 
     /// When samples are taken next.
@@ -108,8 +112,12 @@ impl Agent {
         let next = sampling.next.map_or(moment, |next| next) + interval;
         sampling.next = Some(if next <= moment { moment + interval } else { next });
         sampling.collectors.collect(time, None, &mut sampling.store);
-        let knows_pods = sampling.collectors.pods.usage().is_some_and(|usage| !usage.has_new_pods);
-        sampling.has_pods |= self.kubelet.has_pods && knows_pods;
+        if self.kubelet.has_pods {
+            let since = *sampling.pods_since.get_or_insert(moment);
+            let knows_pods = sampling.collectors.pods.usage().is_some_and(|usage| !usage.has_new_pods);
+            // Where a new pod comes every second, strategies do not wait for ever.
+            sampling.has_pods |= knows_pods || moment.since(since) >= NEW_PODS_MAX;
+        }
         for (collector, activity) in sampling.collectors.activities(moment) {
             let state = match activity {
                 Activity::Off => State::Off,
