@@ -5,7 +5,7 @@ mod values;
 
 use anyhow::{Context as _, Result};
 use koord_manager_assembly::GATES;
-use koord_program::gates::Stage;
+use koord_program::gates::{Gate, Stage};
 use koord_resource::{
     admission::{Handler, WebhookKind},
     controller::ControllerSpec,
@@ -19,7 +19,9 @@ use serde_json::{Value, json};
 
 use crate::{
     document::{Document, yaml_text},
-    installation::{DESCHEDULER_ROLE, MANAGER_ROLE, NAMESPACE, PROFILE_ROLE, SCHEDULER_ROLE, gated_role},
+    installation::{
+        DESCHEDULER_ROLE, KOORDLET_ROLE, MANAGER_ROLE, NAMESPACE, PROFILE_ROLE, SCHEDULER_ROLE, gated_role,
+    },
 };
 
 /// The folder of the chart's data.
@@ -40,9 +42,13 @@ pub(crate) fn documents() -> Result<Vec<Document>> {
     data.chain(values::documents()?.into_iter().map(Ok)).collect()
 }
 
-/// Every gate with its default.
+/// Every gate of the programs whose roles and pods follow from gates, with its default.
 fn gates() -> Value {
-    let gates = GATES.iter().map(|gate| {
+    json!({"gates": with_defaults(GATES), "koordlet": with_defaults(koordlet::GATES)})
+}
+
+fn with_defaults(gates: &[Gate]) -> Vec<Value> {
+    let gates = gates.iter().map(|gate| {
         let stage = match gate.stage {
             Stage::Alpha => "AllAlpha",
             Stage::Beta => "AllBeta",
@@ -50,7 +56,7 @@ fn gates() -> Value {
         };
         json!({"name": gate.name, "default": gate.default, "all": stage})
     });
-    json!({"gates": gates.collect::<Vec<_>>()})
+    gates.collect()
 }
 
 /// An entry as every installation has it: with what an API server would add, so that the manager, which compares whole
@@ -169,6 +175,7 @@ fn rules() -> Value {
     found["descheduler"] = by_place(DESCHEDULER_ROLE, &koord_descheduler::rbac_rules());
     let (elsewhere, of_pods) = koord_descheduler::rules_by_scope();
     let in_cluster = |rules: &[RbacRule]| by_place(DESCHEDULER_ROLE, rules)["cluster"].take();
+    found["koordlet"] = by_place(KOORDLET_ROLE, &koordlet::rbac_rules());
     found["descheduler"]["byNamespace"] = json!({"cluster": in_cluster(&elsewhere), "evictions": in_cluster(&of_pods)});
     found
 }

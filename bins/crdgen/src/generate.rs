@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::{
     chart, configuration,
     document::{COMMAND, Document, yaml_stream, yaml_text},
-    installation::{DESCHEDULER_ROLE, NAMESPACE, PROFILE_ROLE, SCHEDULER_ROLE, gated_role},
+    installation::{DESCHEDULER_ROLE, KOORDLET_ROLE, NAMESPACE, PROFILE_ROLE, SCHEDULER_ROLE, gated_role},
     manager, monitoring,
 };
 
@@ -52,6 +52,7 @@ pub fn documents(definitions: &[Value]) -> Result<Vec<Document>> {
         ("rbac/colocation-profile/role", PROFILE_ROLE, optional),
         ("scheduler/role", SCHEDULER_ROLE, koord_scheduler::rbac_rules()),
         ("descheduler/role", DESCHEDULER_ROLE, koord_descheduler::rbac_rules()),
+        ("koordlet/role", KOORDLET_ROLE, koordlet::rbac_rules()),
     ] {
         let text = yaml_stream(&roles(name, &rules, NAMESPACE))?;
         documents.push(Document { path: format!("config/{file}.yaml"), text });
@@ -153,7 +154,7 @@ fn index() -> String {
         let _ =
             writeln!(text, "| [{}]({}.md) | {} | {:?} |", info.kind, info.kind.to_lowercase(), info.group, info.scope);
     }
-    text += "\nFor operators: [values of the chart](values.md); metrics and alerts of [koord-manager](metrics.md), [koord-scheduler](scheduler-metrics.md) and [koord-descheduler](descheduler-metrics.md); the configurations of [koord-scheduler](scheduler-configuration.md) and [koord-descheduler](descheduler-configuration.md); codes of [why pods wait](scheduling-reasons.md) and of [why pods are evicted or stay](descheduling-reasons.md).\n";
+    text += "\nFor operators: [values of the chart](values.md); metrics and alerts of [koord-manager](metrics.md), [koord-scheduler](scheduler-metrics.md), [koord-descheduler](descheduler-metrics.md) and [koordlet](koordlet-metrics.md); the configurations of [koord-scheduler](scheduler-configuration.md) and [koord-descheduler](descheduler-configuration.md); codes of [why pods wait](scheduling-reasons.md) and of [why pods are evicted or stay](descheduling-reasons.md).\n";
     text += "\nFor contributors: [differences from the originals](divergences.md), each with its test, and [the cases of the original's tests](scheduler-cases.md) with the tests that hold them.\n";
     text
 }

@@ -10,6 +10,8 @@ pub(crate) const PROFILE_ROLE: &str = "koord-manager-colocation-profile-role";
 pub(crate) const SCHEDULER_ROLE: &str = "koord-scheduler-role";
 /// The ClusterRole and Role of koord-descheduler.
 pub(crate) const DESCHEDULER_ROLE: &str = "koord-descheduler-role";
+/// The ClusterRole of koordlet.
+pub(crate) const KOORDLET_ROLE: &str = "koordlet-role";
 /// The ClusterRole of koord-scheduler for what is behind a gate.
 pub(crate) fn gated_role(name: &str) -> String {
     format!("koord-scheduler-{name}-role")

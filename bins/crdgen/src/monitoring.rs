@@ -3,6 +3,7 @@
 mod alerts;
 mod dashboard;
 mod descheduler_alerts;
+mod koordlet_alerts;
 mod scheduler_alerts;
 
 use std::fmt::Write as _;
@@ -12,6 +13,7 @@ use anyhow::Result;
 pub use descheduler_alerts::DESCHEDULER_ALERTS;
 use koord_resource::document::yaml;
 use koord_runtime::metrics::{Description, Kind};
+pub use koordlet_alerts::KOORDLET_ALERTS;
 pub use scheduler_alerts::SCHEDULER_ALERTS;
 use serde_json::{Value, json};
 
@@ -43,7 +45,7 @@ struct Component {
     dashboard: dashboard::Names,
 }
 
-const COMPONENTS: [Component; 3] = [
+const COMPONENTS: [Component; 4] = [
     Component {
         program: "koord-manager",
         metrics: koord_manager_assembly::metrics,
@@ -94,6 +96,22 @@ const COMPONENTS: [Component; 3] = [
             uid: "koordinator-descheduling",
             title: "Koordinator Descheduling",
             build: "koord_descheduler_build_info",
+        },
+    },
+    Component {
+        program: "koordlet",
+        metrics: koordlet::metrics,
+        switched: None,
+        alerts: KOORDLET_ALERTS,
+        page: "docs/reference/koordlet-metrics.md",
+        served: "Served on --addr (`:9316`). [config/koordlet/monitoring](../../config/koordlet/monitoring) has a\n\
+                 dashboard, the alerts below, and a PodMonitor.",
+        folder: "config/koordlet/monitoring",
+        scrape: ("pod_monitor", || pod_monitor("koordlet")),
+        dashboard: dashboard::Names {
+            uid: "koordinator-node",
+            title: "Koordinator Nodes",
+            build: "koordlet_build_info",
         },
     },
 ];

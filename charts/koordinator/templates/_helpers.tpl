@@ -23,6 +23,9 @@ Every template begins with this.
 {{- range list "log" "image" "podDisruptionBudget" "networkPolicy" "prometheusRule" "dashboards" -}}
 {{- include "koordinator.fill" (list (index $.Values.descheduler .) (index $defaults.descheduler .)) -}}
 {{- end -}}
+{{- range list "log" "image" "hostDirs" "metrics" "networkPolicy" "prometheusRule" "dashboards" -}}
+{{- include "koordinator.fill" (list (index $.Values.koordlet .) (index $defaults.koordlet .)) -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "koordinator.fill" -}}
@@ -36,13 +39,13 @@ Every template begins with this.
 
 {{/*
 Values files of the original name its releases, and so does `--reuse-values`; what they mean is the program of this chart.
-Takes (list $ "manager"), (list $ "scheduler") or (list $ "descheduler").
+Takes (list $ "manager"), (list $ "scheduler"), (list $ "descheduler") or (list $ "koordlet").
 */}}
 {{- define "koordinator.namesOriginalOf" -}}
 {{- $image := (index (first .).Values (last .)).image -}}
 {{- $tag := toString (default "" $image.tag) -}}
 {{- $isOriginal := regexMatch `^v?(0\.[1-7]|1\.[0-8])\.[0-9]+$` $tag -}}
-{{- if and $isOriginal (regexMatch (printf `^koordinator-?sh/koord-%s$` (last .)) $image.repository) -}}
+{{- if and $isOriginal (regexMatch (printf `^koordinator-?sh/(koord-)?%s$` (last .)) $image.repository) -}}
 {{- $tag -}}
 {{- end -}}
 {{- end -}}

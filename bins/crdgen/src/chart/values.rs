@@ -8,6 +8,7 @@ mod descheduler;
 mod files;
 mod forms;
 mod image;
+mod koordlet;
 mod manager;
 mod monitoring;
 mod pods;
@@ -24,6 +25,7 @@ use definitions::Definitions;
 use descheduler::Descheduler;
 pub(super) use files::documents;
 use forms::{Object, PullSecrets};
+use koordlet::Koordlet;
 use manager::Manager;
 use scheduler::Scheduler;
 use webhooks::WebhookConfiguration;
@@ -67,8 +69,8 @@ struct Values {
     scheduler: Scheduler,
     /// koord-descheduler.
     descheduler: Descheduler,
-    /// koordlet, which this chart does not install: accepted for compatibility, without effect.
-    koordlet: Object,
+    /// koordlet, the node agent.
+    koordlet: Koordlet,
     /// koord-device-daemon, which this chart does not install: accepted for compatibility, without effect.
     device_daemon: Object,
 }

@@ -39,6 +39,11 @@ pub(super) struct Planning(pub(super) &'static str);
 #[serde(transparent)]
 pub(super) struct CountOrPercent(pub(super) u32);
 
+/// A number of nodes, at least one, or a percentage of them.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub(super) struct NodesAtOnce(pub(super) &'static str);
+
 macro_rules! schema {
     ($name:ident => $($schema:tt)*) => {
         impl JsonSchema for $name {
@@ -67,4 +72,5 @@ schema!(NumberText => {"type": ["string", "integer"]});
 schema!(LogLevel => {"type": ["string", "integer"], "pattern": "^(10|[0-9])$", "minimum": 0, "maximum": 10});
 schema!(Mode => {"enum": ["", "off", false, "warn", "enforce"]});
 schema!(Planning => {"enum": ["", "off", false, "report", "enforce"]});
+schema!(NodesAtOnce => {"type": ["integer", "string"], "minimum": 1, "pattern": "^(100|[1-9]?[0-9])%$"});
 schema!(CountOrPercent => {"type": ["integer", "string"], "minimum": 1, "pattern": "^(100|[1-9]?[0-9])%$"});

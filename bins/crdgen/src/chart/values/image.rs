@@ -38,3 +38,4 @@ macro_rules! image {
 image!(ManagerImage, "koordinator-sh/koord-manager");
 image!(SchedulerImage, "koordinator-sh/koord-scheduler");
 image!(DeschedulerImage, "koordinator-sh/koord-descheduler");
+image!(KoordletImage, "koordinator-sh/koordlet");
