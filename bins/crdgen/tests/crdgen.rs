@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     sync::Arc,
@@ -249,6 +249,41 @@ fn a_manager_with_its_default_flags_changes_nothing_of_the_webhook_configuration
         }
         assert_eq!(entries, configuration["webhooks"]);
         assert_eq!(patch["metadata"]["annotations"], Value::Null);
+    }
+}
+
+#[test]
+fn the_installation_of_koordlet_is_whole_and_starts_it_with_flags_that_it_knows() {
+    let objects = built(&root().join("config/koordlet"));
+    let find = |kind: &str, name: &str| {
+        let found = objects.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
+        found.unwrap_or_else(|| panic!("no {kind} {name}"))
+    };
+    for binding in objects.iter().filter(|object| object["roleRef"].is_object()) {
+        find(binding["roleRef"]["kind"].as_str().unwrap(), binding["roleRef"]["name"].as_str().unwrap());
+        find("ServiceAccount", binding["subjects"][0]["name"].as_str().unwrap());
+    }
+    let pod = &find("DaemonSet", koordlet::NAME)["spec"]["template"]["spec"];
+    find("ServiceAccount", pod["serviceAccountName"].as_str().unwrap());
+    let container = &pod["containers"][0];
+    let arguments = container["args"].as_array().unwrap().iter().map(|argument| argument.as_str().unwrap().to_owned());
+    let options = koordlet::Options::from_arguments(std::iter::once(koordlet::NAME.to_owned()).chain(arguments));
+    let variable = &container["env"][0];
+    assert_eq!(variable["valueFrom"]["fieldRef"]["fieldPath"], "spec.nodeName");
+    let environment = BTreeMap::from([(variable["name"].as_str().unwrap().to_owned(), "node".to_owned())]);
+    let checked = options.unwrap().check_in(&environment).unwrap();
+    let port = container["ports"][0]["containerPort"].as_u64();
+    assert_eq!(checked.address.map(|address| u64::from(address.address.port())), port);
+    // What the agent reads and writes of the node is mounted where it looks for it.
+    let mounts: Vec<&str> =
+        container["volumeMounts"].as_array().unwrap().iter().map(|it| it["mountPath"].as_str().unwrap()).collect();
+    let roots = checked.roots();
+    for folder in [&roots.cgroup, &roots.sys, &roots.sys_fs, &roots.var_run, &roots.run, &roots.kubelet] {
+        assert!(mounts.iter().any(|mount| Path::new(mount) == folder), "{}", folder.display());
+    }
+    let settings = checked.settings();
+    for folder in [&settings.prediction.checkpoints, &settings.xpu_device_infos] {
+        assert!(mounts.iter().any(|mount| Path::new(mount) == folder), "{}", folder.display());
     }
 }
 
