@@ -39,6 +39,8 @@ pub(crate) struct NodeAgent {
     /// When the agent ran last.
     last: Option<Duration>,
     runs: u32,
+    /// When the kubelet was asked for each path.
+    asked: BTreeMap<&'static str, Duration>,
     /// Requests to the API server without answer.
     writes: BTreeMap<u64, Write>,
 }
@@ -88,6 +90,7 @@ impl NodeAgent {
             start,
             last: None,
             runs: 0,
+            asked: BTreeMap::new(),
             writes: BTreeMap::new(),
         }))
     }
@@ -116,9 +119,10 @@ impl NodeAgent {
         }
     }
 
-    fn carry_out(&mut self, effect: Effect) -> Output {
+    fn carry_out(&mut self, effect: Effect, at: Duration) -> Output {
         match effect {
             Effect::AskKubelet(path) => {
+                self.asked.insert(path.as_str(), at);
                 Output::Kubelet { path: path.as_str().to_owned(), has_credentials: !self.settings.kubelet.is_insecure }
             }
             Effect::Write { id, write } => {
@@ -168,7 +172,10 @@ impl testing::Agent for NodeAgent {
             testing::Input::Kubelet { path, answer } => {
                 let path =
                     if path == KubeletPath::Pods.as_str() { KubeletPath::Pods } else { KubeletPath::Configuration };
+                let asked = self.asked.get(path.as_str()).copied().unwrap_or_default();
+                let is_late = at.saturating_sub(asked) >= self.settings.kubelet.timeout;
                 let result = match answer.status {
+                    _ if is_late => Err("no answer in time".to_owned()),
                     200 => Ok(answer.body.into_bytes()),
                     status => Err(format!("HTTP {status}: {}", answer.body)),
                 };
@@ -208,7 +215,7 @@ impl testing::Agent for NodeAgent {
         }
         let effects = self.agent.lock().run(now, &|| now.moment);
         self.calls.serve(&self.agent.lock());
-        effects.into_iter().map(|effect| self.carry_out(effect)).collect()
+        effects.into_iter().map(|effect| self.carry_out(effect, at)).collect()
     }
 
     fn call_hook(&mut self, _: Duration, method: &str, request: &[u8]) -> Result<Vec<u8>, String> {

@@ -147,7 +147,6 @@ impl fmt::Display for Report {
 pub const PROCESS_CASES: &[(&str, &str)] = &[
     ("process/process-addr-in-use", "an address that cannot be bound"),
     ("process/process-hook-socket-dir-missing", "a socket that cannot be bound"),
-    ("process/process-kubelet-slow", "the timeout of a request"),
     ("process/process-no-kubeconfig", "a kubeconfig that is not there"),
 ];
 
