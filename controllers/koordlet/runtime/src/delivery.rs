@@ -21,6 +21,7 @@ pub use koord_koordlet_protocols::listen::ListenAddress as HookServerAddress;
 use koord_runtime::{clock::SharedClock, manager::Manager};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 pub use call::{Called, HookCalls, NodeFolders};
 pub(crate) use call::{Done, effects};
@@ -67,12 +68,19 @@ pub fn install(connections: Connections, manager: &mut Manager) {
     let calls = Arc::new(HookCalls::new(rules, node, Arc::clone(&clock), inputs.clone()));
     let shared = Arc::new(Shared { settings, hooks, only_observes, calls, agent, inputs, clock, random });
     let of_task = Arc::clone(&shared);
-    manager.on_every_replica("NRI", move |_, end| nri_client::run(Arc::clone(&of_task), end));
+    manager.on_every_replica("NRI", move |_, end| until(end.clone(), nri_client::run(Arc::clone(&of_task), end)));
     let of_task = Arc::clone(&shared);
-    manager.on_every_replica("hook server", move |_, end| hook_server::run(Arc::clone(&of_task), end));
+    manager.on_every_replica("hook server", move |_, end| until(end.clone(), hook_server::run(Arc::clone(&of_task), end)));
     let of_task = Arc::clone(&shared);
-    manager.on_every_replica("pod resources", move |_, end| pod_resources::run(Arc::clone(&of_task), end));
+    manager.on_every_replica("pod resources", move |_, end| until(end.clone(), pod_resources::run(Arc::clone(&of_task), end)));
     manager.on_every_replica("pod folders", move |_, end| {
-        pod_folders::run(pod_folders.clone(), Arc::clone(&shared.clock), shared.inputs.clone(), end)
+        let run = pod_folders::run(pod_folders.clone(), Arc::clone(&shared.clock), shared.inputs.clone(), end.clone());
+        until(end, run)
     });
+}
+
+/// A connection that is switched off has nothing to do; its task ends with the others.
+async fn until(end: CancellationToken, run: impl Future<Output = ()>) {
+    run.await;
+    end.cancelled().await;
 }

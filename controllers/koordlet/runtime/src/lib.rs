@@ -17,6 +17,7 @@ mod kubelet_client;
 mod metrics;
 mod objects;
 mod pages;
+mod perf_counters;
 mod resctrl_groups;
 mod settings;
 mod shell;

@@ -15,6 +15,7 @@ use crate::{
     capability::State,
     host::Host,
     objects::SloObject,
+    perf_counters::PerfCounters,
     settings::{Features, Intervals, Settings},
 };
 
@@ -111,7 +112,7 @@ impl Agent {
         // Rounds keep their rhythm, unless one was missed.
         let next = sampling.next.map_or(moment, |next| next) + interval;
         sampling.next = Some(if next <= moment { moment + interval } else { next });
-        sampling.collectors.collect(time, None, &mut sampling.store);
+        sampling.collectors.collect(time, Some(&mut PerfCounters), &mut sampling.store);
         if self.kubelet.has_pods {
             let since = *sampling.pods_since.get_or_insert(moment);
             let knows_pods = sampling.collectors.pods.usage().is_some_and(|usage| !usage.has_new_pods);
