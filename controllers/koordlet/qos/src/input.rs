@@ -6,9 +6,12 @@ use jiff::Timestamp;
 use koord_core::clock::Moment;
 use koord_koordlet_framework::{Node, NodeSlo, NodeTopology, Pod};
 use koord_koordlet_metrics::{Measure, Store, Subject};
-use koord_koordlet_system::{DeviceNumber, Disks, FileTree, Kernel, Roots};
+use koord_koordlet_system::{
+    DeviceNumber, Disks, FileTree, Kernel, Roots,
+    resctrl::{CacheMask, Vendor},
+};
 
-use crate::{eviction::Ledger, feature::Features, resctrl::Resctrl};
+use crate::{eviction::Ledger, feature::Features};
 
 /// What is known of the node in one round. Nothing changes while strategies run.
 #[derive(Clone, Copy)]
@@ -51,6 +54,14 @@ pub struct Generations {
     pub topology: u64,
     /// Of disks and PersistentVolumeClaims.
     pub disks: u64,
+}
+
+/// How caches and bandwidth can be shared out on the machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Resctrl {
+    pub vendor: Vendor,
+    /// All ways of the L3 cache; `None` where the kernel reports none, or a mask with gaps.
+    pub cache: Option<CacheMask>,
 }
 
 /// Where disks are looked up.

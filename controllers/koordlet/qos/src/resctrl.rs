@@ -3,27 +3,14 @@
 use std::{borrow::Cow, collections::BTreeSet};
 
 use koord_koordlet_framework::{NodeSlo, Pod, Reason};
-use koord_koordlet_system::{
-    CgroupPath, Resource, Runtime, parse_ids,
-    resctrl::{CacheMask, Vendor},
-};
+use koord_koordlet_system::{CgroupPath, Resource, Runtime, parse_ids};
 use koord_types::{node_slo::ResctrlQosCfg, pod_annotations::RESCTRL, qos::QosClass};
 
 use crate::{
     feature::Feature,
-    input::{Generations, Input},
+    input::{Generations, Input, Resctrl},
     outcome::{Note, Outcome, ResctrlGroup},
 };
-
-/// What can be shared out on this machine.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Resctrl {
-    pub vendor: Vendor,
-    /// All ways of the L3 cache; `None` where the kernel says none, or a mask with gaps.
-    pub cache: Option<CacheMask>,
-    /// Whether tasks of pods are put into the groups of their classes.
-    pub assigns_tasks: bool,
-}
 
 /// The strategy of feature `RdtResctrl`.
 #[derive(Debug, Default)]
@@ -52,15 +39,16 @@ impl ResctrlReconcile {
             let notes = is_new.then(|| if is_used(slo) { vec![unsupported()] } else { Vec::new() });
             return Outcome { groups: is_new.then(Vec::new), notes, ..Outcome::default() };
         };
-        if !is_new && !resctrl.assigns_tasks {
-            return Outcome::unchanged();
-        }
         self.seen = Some(seen);
         let mut notes = Vec::new();
         let groups: Vec<ResctrlGroup> =
             GROUPS.into_iter().filter_map(|group| self::group(input, slo, resctrl, group, &mut notes)).collect();
         let has_tasks = groups.iter().any(|group| !group.tasks.is_empty());
-        Outcome { groups: (is_new || has_tasks).then_some(groups), notes: Some(notes), ..Outcome::default() }
+        Outcome {
+            groups: (is_new || has_tasks).then_some(groups),
+            notes: is_new.then_some(notes),
+            ..Outcome::default()
+        }
     }
 }
 
@@ -102,8 +90,7 @@ fn group(
         }
         bandwidth
     });
-    let tasks =
-        if resctrl.assigns_tasks && config.enable == Some(true) { tasks(input, name, &class) } else { Vec::new() };
+    let tasks = if config.enable == Some(true) { tasks(input, name, &class) } else { Vec::new() };
     Some(ResctrlGroup {
         name: Cow::Borrowed(name),
         l3,
@@ -169,7 +156,7 @@ fn is_used(slo: &NodeSlo) -> bool {
 fn unsupported() -> Note {
     Note::degraded(
         "resctrlQOS is enabled, but this machine cannot share out caches and bandwidth",
-        "use CPUs of Intel or AMD with cat_l3 and mba, and mount resctrl",
+        "use CPUs of Intel or AMD with cat_l3 and mba, mount resctrl, and restart koordlet",
     )
 }
 

@@ -16,9 +16,8 @@ use serde_json::{Value as Json, json};
 use crate::{
     eviction::{Answer, EvictionRound, Ledger, Means},
     feature::{Feature, Features},
-    input::{Generations, Input, PodDisks},
+    input::{Generations, Input, PodDisks, Resctrl},
     outcome::{Note, Outcome},
-    resctrl::Resctrl,
 };
 
 pub(crate) const LAYOUT: Layout = Layout { version: Version::V1, driver: Driver::Cgroupfs };

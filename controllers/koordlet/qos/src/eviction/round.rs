@@ -96,6 +96,24 @@ impl EvictionRound {
         None
     }
 
+    /// Takes account of pods that became pending since the round was made, such as those that another strategy evicted. To be called before each
+    /// [`next_eviction`](Self::next_eviction) where rounds of several strategies are carried out one after the other.
+    pub fn count_pending(&mut self, ledger: &Ledger) {
+        let mut begun = Vec::new();
+        for task in &self.tasks {
+            for pod in task.pods.iter().filter(|pod| !self.counted.contains(&pod.uid) && ledger.is_pending(pod)) {
+                self.pending.insert(Arc::clone(&pod.uid));
+                // A task that is not begun counts its pending pods when it begins.
+                if task.is_begun {
+                    begun.push(Arc::clone(pod));
+                }
+            }
+        }
+        for pod in &begun {
+            self.count(pod);
+        }
+    }
+
     /// Reports what became of an eviction. Only an accepted one counts as released.
     pub fn report(&mut self, eviction: &Eviction, answer: &Answer, ledger: &mut Ledger, now: Moment) {
         if let Answer::Accepted(means) = answer {

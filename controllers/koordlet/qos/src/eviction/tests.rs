@@ -86,6 +86,27 @@ fn an_evicted_pod_counts_until_it_is_gone_wherever_it_stands_in_the_order() {
 }
 
 #[test]
+fn a_pod_that_another_strategy_evicted_meanwhile_is_not_evicted_again() {
+    let mut fixture = fixture(&[("a-100", json!({}), 0), ("b-200", json!({}), 0), ("c-300", json!({}), 0)]);
+    let mut waiting = round(&fixture, 150);
+    fixture.evicted.accept(&fixture.pods[0], Means::Api, fixture.now);
+    waiting.count_pending(&fixture.evicted);
+    assert_eq!(fixture.evict(&mut waiting, &[]), ["b-200"]);
+}
+
+#[test]
+fn an_eviction_by_another_strategy_in_the_middle_of_a_round_ends_it_when_it_releases_enough() {
+    let mut fixture = fixture(&[("a-100", json!({}), 0), ("b-200", json!({}), 0), ("c-300", json!({}), 0)]);
+    let mut round = round(&fixture, 350);
+    let first = round.next_eviction().unwrap();
+    round.report(&first, &Answer::Accepted(Means::Api), &mut fixture.evicted, fixture.now);
+    fixture.evicted.accept(&fixture.pods[2], Means::Api, fixture.now);
+    round.count_pending(&fixture.evicted);
+    assert!(round.next_eviction().is_none(), "100 and 300 are released");
+    assert_eq!(round.accepted().len(), 1, "the cool-down of this strategy follows its own evictions");
+}
+
+#[test]
 fn a_terminating_pod_is_not_evicted_and_counts() {
     let mut fixture = fixture(&[("a-100", json!({}), 0)]);
     let meta = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});

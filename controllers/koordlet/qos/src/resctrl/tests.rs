@@ -1,4 +1,7 @@
-use koord_koordlet_system::RecordedTree;
+use koord_koordlet_system::{
+    RecordedTree,
+    resctrl::{CacheMask, Vendor},
+};
 use serde_json::{Value as Json, json};
 
 use super::*;
@@ -11,7 +14,7 @@ fn fixture(vendor: Vendor, mask: &str, qos: &Json) -> Fixture {
     let mut fixture = Fixture::new(Feature::RdtResctrl);
     fixture.slo(&json!({"resourceQOSStrategy": qos}));
     let cache = CacheMask::parse(mask.as_bytes()).ok();
-    fixture.resctrl = Some(Resctrl { vendor, cache, assigns_tasks: false });
+    fixture.resctrl = Some(Resctrl { vendor, cache });
     fixture
 }
 
@@ -124,7 +127,6 @@ fn nothing_is_named_again_until_something_changes() {
 fn tasks_of_containers_and_the_sandbox_that_a_group_lacks_are_added() {
     let on = enabled(&json!({}));
     let mut fixture = fixture(Vendor::Intel, "7ff", &json!({"lsClass": on, "beClass": on}));
-    fixture.resctrl.as_mut().unwrap().assigns_tasks = true;
     let none = container(&json!({}), &json!({}));
     for (name, class_name) in [("be-1", "BE"), ("ls-1", "LS"), ("lse-1", "LSE"), ("sys-1", "SYSTEM")] {
         fixture.pod(name, "Burstable", &class(class_name), None, &none);
@@ -141,7 +143,17 @@ fn tasks_of_containers_and_the_sandbox_that_a_group_lacks_are_added() {
     let sandbox = fixture.cgroup("be-1").child("sandbox");
     fixture.kernel.set_text(&sandbox, Resource::Threads, "309\n");
     fixture.files = [("/sys/fs/resctrl/BE/tasks", "301\n")].into_iter().collect::<RecordedTree>();
-    let outcome = ResctrlReconcile::default().run(&fixture.input());
-    let tasks: Vec<Vec<u32>> = outcome.groups.unwrap().into_iter().map(|group| group.tasks).collect();
-    assert_eq!(tasks, [vec![], vec![201], vec![302, 309]], "class LSR is disabled");
+    let mut strategy = ResctrlReconcile::default();
+    let tasks =
+        |outcome: Outcome| -> Vec<Vec<u32>> { outcome.groups.unwrap().into_iter().map(|group| group.tasks).collect() };
+    let outcome = strategy.run(&fixture.input());
+    assert_eq!(tasks(outcome), [vec![], vec![201], vec![302, 309]], "class LSR is disabled");
+
+    fixture.files = [("/sys/fs/resctrl/BE/tasks", "301\n302\n309\n"), ("/sys/fs/resctrl/LS/tasks", "201\n")]
+        .into_iter()
+        .collect::<RecordedTree>();
+    assert!(strategy.run(&fixture.input()).groups.is_none(), "all tasks are in their groups");
+    fixture.kernel.set_text(&sandbox, Resource::Threads, "309\n310\n");
+    let outcome = strategy.run(&fixture.input());
+    assert_eq!(tasks(outcome), [vec![], vec![], vec![310]], "tasks begin without a change of any object");
 }

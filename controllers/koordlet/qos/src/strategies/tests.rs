@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use super::*;
 use crate::{
     feature::{Feature, Features},
-    resctrl::Resctrl,
+    input::Resctrl,
     testing::{Fixture, FixtureDisks, GI, LAYOUT, class, container},
 };
 
@@ -20,7 +20,7 @@ fn fixture(spec: &Json) -> Fixture {
     fixture.slo(spec);
     fixture.disks = Some(FixtureDisks(Disks::default()));
     let cache = CacheMask::parse(b"7ff").ok();
-    fixture.resctrl = Some(Resctrl { vendor: Vendor::Intel, cache, assigns_tasks: false });
+    fixture.resctrl = Some(Resctrl { vendor: Vendor::Intel, cache });
     for number in 0..30 {
         let ls = container(&json!({"cpu": "100m", "memory": "64Mi"}), &json!({"cpu": "200m", "memory": "128Mi"}));
         fixture.pod(&format!("ls-{number}"), "Burstable", &class("LS"), Some(9500), &ls);

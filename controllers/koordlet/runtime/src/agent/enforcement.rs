@@ -7,7 +7,7 @@ use koord_koordlet_qos::{
     Feature, Features, Gauge, Generations, Input, Note, NoteKind, Options, PodDisks, Resctrl, Strategies, Strategy,
 };
 use koord_koordlet_system::{
-    Disks, HostTree, Kernel as _, Machine,
+    Disks, FileTree as _, HostTree, Kernel as _, Machine,
     resctrl::{ResctrlInfo, supported_vendor},
 };
 
@@ -70,6 +70,14 @@ fn interval(strategy: Strategy, intervals: &Intervals) -> Duration {
     }
 }
 
+/// How caches and bandwidth can be shared out; `None` where the CPUs cannot, or resctrl is not mounted.
+fn resctrl(machine: &Machine, mount_point: &Path) -> Option<Resctrl> {
+    let vendor = supported_vendor(&machine.info).ok()?;
+    // Where nothing is mounted, the folder is empty.
+    HostTree.read(&mount_point.join("schemata")).ok()?;
+    Some(Resctrl { vendor, cache: ResctrlInfo::discover(&HostTree, mount_point).l3_mask })
+}
+
 impl Enforcement {
     pub(super) fn new(settings: &Settings, machine: &Machine, seed: u64, start: Moment) -> Self {
         let options = Options {
@@ -78,9 +86,6 @@ impl Enforcement {
             seed,
         };
         let features = Feature::ALL.into_iter().filter(|feature| settings.features.has(feature.name()));
-        let info = ResctrlInfo::discover(&HostTree, &settings.roots.sys_fs.join("resctrl"));
-        let vendor = supported_vendor(&machine.info);
-        let resctrl = vendor.ok().map(|vendor| Resctrl { vendor, cache: info.l3_mask, assigns_tasks: true });
         let (next, gauges, notes) = Default::default();
         Self {
             strategies: Strategies::new(options, start),
@@ -88,7 +93,7 @@ impl Enforcement {
             next,
             gauges,
             notes,
-            resctrl,
+            resctrl: resctrl(machine, &settings.roots.sys_fs.join("resctrl")),
             disks: None,
             disks_next: None,
         }

@@ -72,6 +72,7 @@ impl Agent {
         }
         while let Some((strategy, round)) = self.evictions.rounds.front_mut() {
             let strategy = *strategy;
+            round.count_pending(&self.evictions.ledger);
             if let Some(eviction) = round.next_eviction() {
                 self.start_eviction(eviction, now);
                 return;
