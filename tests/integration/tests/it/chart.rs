@@ -4,6 +4,7 @@ mod descheduler;
 mod drills;
 mod evictions;
 mod install;
+mod koordlet;
 mod render;
 mod replaced;
 

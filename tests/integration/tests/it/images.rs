@@ -1,4 +1,4 @@
-//! The images: what their Containerfiles say, held against the Deployments and the scripts that they call.
+//! The images: what their Containerfiles say, held against the workloads and the scripts that they call.
 //! What the scripts build is started by `.ci/nightly`.
 
 use std::{
@@ -14,11 +14,15 @@ use serde_json::Value;
 use crate::suite::on_the_embedded_server;
 
 const MANAGER: &str = "images/koord-manager.Containerfile";
-/// Each Containerfile with the Deployment that starts its image.
-const IMAGES: [(&str, &str); 3] = [
+const KOORDLET: &str = "images/koordlet.Containerfile";
+/// The most that the program of koordlet may have: it is pulled by every node.
+const KOORDLET_BYTES_MAX: u64 = 15_000_000;
+/// Each Containerfile with the Deployment or DaemonSet that starts its image.
+const IMAGES: [(&str, &str); 4] = [
     (MANAGER, "config/manager/manager.yaml"),
     ("images/koord-scheduler.Containerfile", "config/scheduler/scheduler.yaml"),
     ("images/koord-descheduler.Containerfile", "config/descheduler/descheduler.yaml"),
+    (KOORDLET, "config/koordlet/koordlet.yaml"),
 ];
 
 /// Instructions with their arguments; lines that end in a backslash go on.
@@ -35,13 +39,13 @@ fn instructions(file: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn each_image_is_what_its_deployment_starts() {
-    for (file, deployment) in IMAGES {
-        is_what_it_starts(file, deployment);
+fn each_image_is_what_its_workload_starts() {
+    for (file, manifest) in IMAGES {
+        is_what_it_starts(file, manifest);
     }
 }
 
-fn is_what_it_starts(file: &str, deployment: &str) {
+fn is_what_it_starts(file: &str, manifest: &str) {
     let known = ["ARG", "FROM", "RUN", "WORKDIR", "COPY", "ENV", "LABEL", "USER", "EXPOSE", "ENTRYPOINT"];
     let all = instructions(file);
     for (instruction, rest) in &all {
@@ -49,14 +53,18 @@ fn is_what_it_starts(file: &str, deployment: &str) {
     }
     let last = |wanted: &str| all.iter().rfind(|(name, _)| name == wanted).map(|(_, rest)| rest.as_str()).unwrap();
     assert_eq!(last("FROM"), "scratch", "nothing but the program");
-    let manifest = std::fs::read_to_string(repository(deployment)).unwrap();
+    let manifest = std::fs::read_to_string(repository(manifest)).unwrap();
     let documents: Vec<Value> = serde_saphyr::from_multiple(&manifest).unwrap();
-    let deployment = documents.into_iter().find(|document| document["kind"] == "Deployment").unwrap();
-    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    let kind = if file == KOORDLET { "DaemonSet" } else { "Deployment" };
+    let workload = documents.into_iter().find(|document| document["kind"] == kind).unwrap();
+    let pod = &workload["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
     assert_eq!(serde_json::from_str::<Value>(last("ENTRYPOINT")).unwrap(), container["command"]);
     let (user, group) = last("USER").split_once(':').unwrap();
-    // The kubelet can check that a number is not root, but not a name.
-    assert!(user.parse::<u32>().unwrap() > 0 && group.parse::<u32>().unwrap() > 0);
+    let (user, group): (u32, u32) = (user.parse().unwrap(), group.parse().unwrap());
+    assert_eq!((&pod["securityContext"]["runAsUser"], user == group), (&user.into(), true));
+    // The kubelet can check that a number is not root, but not a name. Files of cgroups belong to root.
+    assert_eq!(user == 0, file == KOORDLET, "{file}");
     let exposed: BTreeSet<u64> = last("EXPOSE").split(' ').map(|port| port.parse().unwrap()).collect();
     for port in container["ports"].as_array().unwrap() {
         assert!(exposed.contains(&port["containerPort"].as_u64().unwrap()), "{port}");
@@ -188,6 +196,10 @@ fn what_was_built_is_what_the_image_says() {
     let cargo_home = std::env::var("CARGO_HOME").unwrap_or(format!("{}/.cargo", std::env::var("HOME").unwrap()));
     let repository = repository("").canonicalize().unwrap().display().to_string();
     let in_root = format!("root/{program}");
+    if file == KOORDLET {
+        let bytes = std::fs::metadata(root.join(program)).unwrap().len();
+        assert!(bytes <= KOORDLET_BYTES_MAX, "{bytes} bytes");
+    }
     let others = ["koordctl"].into_iter().filter(|program| out.join(program).exists());
     for program in [in_root.as_str(), program].into_iter().chain(others) {
         let bytes = std::fs::read(out.join(program)).unwrap();
@@ -206,6 +218,9 @@ fn what_was_built_is_what_the_image_says() {
 fn what_was_built_leads_with_nothing_around_it() {
     let Some(out) = built() else { return };
     let (file, program) = program_of(&out.join("root"));
+    if file == KOORDLET {
+        return skipped("starting the image", "koordlet has no Lease: tests/node starts it on a node");
+    }
     let machine = std::fs::read(out.join("root").join(program)).unwrap()[0x12];
     if machine != (if cfg!(target_arch = "x86_64") { 62 } else { 183 }) {
         return skipped("starting the image", "it is built for another machine");

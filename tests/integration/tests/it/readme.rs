@@ -64,6 +64,7 @@ fn links_lead_to_files() {
         "docs/manager.md",
         "docs/scheduler.md",
         "docs/descheduler.md",
+        "docs/koordlet.md",
         "docs/webhooks.md",
         "docs/program.md",
         "docs/migrating.md",

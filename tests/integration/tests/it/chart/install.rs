@@ -79,9 +79,9 @@ async fn the_chart_works_with_exactly_the_rights_that_it_gives() {
     let folder = folder("chart-install");
     let Some((embedded, helm)) = embedded(&folder).await else { return };
     let chart = chart();
-    let notes = helm.run(&["install", "koordinator", &chart, "--set=koordlet.features=x"]).unwrap();
+    let notes = helm.run(&["install", "koordinator", &chart, "--set=deviceDaemon.log.level=2"]).unwrap();
     assert!(
-        notes.contains("vpod.koordinator.sh") && notes.contains("The values of koordlet have no effect"),
+        notes.contains("vpod.koordinator.sh") && notes.contains("The values of deviceDaemon have no effect"),
         "{notes}"
     );
     let mut user = String::new();

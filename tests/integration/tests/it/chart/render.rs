@@ -527,13 +527,15 @@ fn alerts_and_dashboards_are_those_of_the_folders_of_kustomize_and_come_only_whe
         .collect()
     };
     let wanted = "--set=manager.prometheusRule.enabled=true,manager.dashboards.enabled=true,scheduler.prometheusRule.enabled=true,\
-                  descheduler.prometheusRule.enabled=true,descheduler.dashboards.enabled=true,scheduler.dashboards.enabled=true,scheduler.prometheusRule.labels.release=prometheus,scheduler.dashboards.annotations.grafana_folder=K";
-    let installed = "--set=scheduler.enabled=true,descheduler.enabled=true";
+                  descheduler.prometheusRule.enabled=true,descheduler.dashboards.enabled=true,\
+                  koordlet.prometheusRule.enabled=true,koordlet.dashboards.enabled=true,scheduler.dashboards.enabled=true,scheduler.prometheusRule.labels.release=prometheus,scheduler.dashboards.annotations.grafana_folder=K";
+    let installed = "--set=scheduler.enabled=true,descheduler.enabled=true,koordlet.enabled=true";
     let with_all = rendered(&helm, &[installed, wanted]).unwrap();
     for (program, folder) in [
         ("koord-manager", "config/monitoring"),
         ("koord-scheduler", "config/scheduler/monitoring"),
         ("koord-descheduler", "config/descheduler/monitoring"),
+        ("koordlet", "config/koordlet/monitoring"),
     ] {
         let file = |name: &str| std::fs::read_to_string(repository(folder).join(name)).unwrap();
         let rule = find(&with_all, "PrometheusRule", program).unwrap();

@@ -1,4 +1,4 @@
-//! The scheduler and the descheduler of an original release are replaced by an upgrade, and come back by a rollback (`spec/infra.md` 2.1).
+//! The scheduler, the descheduler and the node agent of an original release are replaced by an upgrade, and come back by a rollback (`spec/infra.md` 2.1).
 
 use std::path::Path;
 
@@ -156,6 +156,53 @@ impl Component {
     }
 }
 
+const SHARED_BY_AGENTS: &[&str] = &[
+    "daemonset/koordlet",
+    "serviceaccount/koordlet",
+    "clusterrole/koordlet-role",
+    "clusterrolebinding/koordlet-rolebinding",
+];
+
+/// The agent of the nodes, there and back, with the values that the release has.
+fn agent_is_replaced(place: &Place, helm: &Helm, folder: &Path) {
+    let (chart, original) = (chart(), original_chart(folder));
+    helm.run(&["install", "koordinator", &original, "--set=koordlet.log.level=2"]).unwrap();
+    let before = contents(place, SHARED_BY_AGENTS);
+    let pod = || object(place, "daemonset/koordlet").unwrap()["spec"]["template"]["spec"].clone();
+    let is_ours = || {
+        let pod = pod();
+        let container = &pod["containers"][0];
+        let image = container["image"].as_str().unwrap();
+        assert!(image.ends_with(&format!("koordlet:v{}-rust", env!("CARGO_PKG_VERSION"))), "{image}");
+        assert!(container["args"].as_array().unwrap().contains(&"--v=2".into()), "{container}");
+        // Nothing of the original's container is left beside ours.
+        assert_eq!(container["securityContext"]["privileged"], Value::Null);
+        assert_eq!(container["env"].as_array().unwrap().len(), 1, "{container}");
+        let mounts = container["volumeMounts"].as_array().unwrap().len();
+        assert_eq!(pod["volumes"].as_array().unwrap().len(), mounts);
+    };
+
+    // There, and again, which changes nothing.
+    let upgrade = |enabled: &str| {
+        let enabled = format!("--set=koordlet.enabled={enabled}");
+        helm.run(&["upgrade", "koordinator", &chart, "--reuse-values", &enabled]).unwrap();
+    };
+    upgrade("true");
+    is_ours();
+    let uids = |contents: Vec<(Value, Value, Value)>| contents.into_iter().map(|(uid, ..)| uid).collect::<Vec<_>>();
+    assert_eq!(uids(contents(place, SHARED_BY_AGENTS)), uids(before.clone()), "something was made anew");
+    let settled = revisions(place, helm);
+    upgrade("true");
+    assert_eq!(revisions(place, helm), settled);
+
+    // Without the value, what runs of it stays.
+    upgrade("false");
+    is_ours();
+
+    helm.run(&["rollback", "koordinator", "1"]).unwrap();
+    assert_eq!(contents(place, SHARED_BY_AGENTS), before);
+}
+
 async fn is_replaced_on_the_embedded_server(component: &Component) {
     let folder = folder(&format!("chart-{}", component.values));
     let Some((embedded, helm)) = embedded(&folder).await else { return };
@@ -187,4 +234,19 @@ async fn an_upgrade_replaces_the_originals_descheduler_and_a_rollback_brings_it_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_real_cluster_replaces_the_originals_descheduler_and_takes_it_back() {
     is_replaced_on_a_real_server(&DESCHEDULER).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upgrade_replaces_the_originals_node_agent_and_a_rollback_brings_it_back() {
+    let folder = folder("chart-koordlet");
+    let Some((embedded, helm)) = embedded(&folder).await else { return };
+    agent_is_replaced(&embedded.place, &helm, &folder);
+    embedded.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_real_cluster_replaces_the_originals_node_agent_and_takes_it_back() {
+    let folder = folder("real-chart-koordlet");
+    let Some((real, helm)) = real(&folder).await else { return };
+    agent_is_replaced(&real.place, &helm, &folder);
 }
