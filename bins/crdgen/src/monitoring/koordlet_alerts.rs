@@ -15,7 +15,7 @@ pub const KOORDLET_ALERTS: &[Alert] = &[
     },
     Alert {
         name: "KoordletCannotReport",
-        expression: r#"koordlet_capability{state="degraded", feature=~"kubelet|NodeMetric|NodeSLO|node|pods"} == 1"#,
+        expression: r#"max by (node, feature) (koordlet_capability{state="degraded", feature=~"kubelet|NodeMetric|NodeSLO|node|pods"}) == 1"#,
         lasting: "10m",
         severity: Severity::Warning,
         summary: "{{ $labels.feature }} does not work on node {{ $labels.node }}",
@@ -24,7 +24,7 @@ pub const KOORDLET_ALERTS: &[Alert] = &[
     },
     Alert {
         name: "KoordletCannotEnforce",
-        expression: r#"koordlet_capability{state="degraded", feature=~"CPUSuppress|CPUEvict|memoryEvict|RuntimeHooks|NRI"} == 1"#,
+        expression: r#"max by (node, feature) (koordlet_capability{state="degraded", feature=~"CPUSuppress|CPUEvict|memoryEvict|RuntimeHooks|NRI"}) == 1"#,
         lasting: "30m",
         severity: Severity::Warning,
         summary: "{{ $labels.feature }} works only in part on node {{ $labels.node }}",
