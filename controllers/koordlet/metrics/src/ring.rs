@@ -65,13 +65,14 @@ impl Ring {
 
     /// All samples, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Sample> + '_ {
-        let (newer, older) = self.samples.split_at(self.oldest.min(self.samples.len()));
+        let (older, newer) = self.halves();
         older.iter().chain(newer).copied()
     }
 
     /// The samples from one time to another, both inclusive, oldest first.
     pub fn window(&self, from: Moment, to: Moment) -> Window<'_> {
-        Window { ring: self, from, to }
+        let (older, newer) = self.halves();
+        Window { older: within(older, from, to), newer: within(newer, from, to) }
     }
 
     /// The youngest sample.
@@ -82,26 +83,37 @@ impl Ring {
     fn first(&self) -> Option<Sample> {
         self.iter().next()
     }
+
+    /// The samples behind the oldest up to the end of the memory, and those that follow them at its start. Each is in the order of time.
+    fn halves(&self) -> (&[Sample], &[Sample]) {
+        let (newer, older) = self.samples.split_at(self.oldest.min(self.samples.len()));
+        (older, newer)
+    }
+}
+
+/// The samples from one time to another, of samples in the order of time: two binary searches.
+fn within(samples: &[Sample], from: Moment, to: Moment) -> &[Sample] {
+    let first = samples.partition_point(|sample| sample.at < from);
+    let end = samples.partition_point(|sample| sample.at <= to);
+    samples.get(first..end).unwrap_or_default()
 }
 
 /// The samples of a series in a span of time.
 #[derive(Clone, Copy, Debug)]
 pub struct Window<'a> {
-    ring: &'a Ring,
-    from: Moment,
-    to: Moment,
+    older: &'a [Sample],
+    newer: &'a [Sample],
 }
 
 impl Window<'_> {
     /// The samples, oldest first.
     pub fn samples(&self) -> impl DoubleEndedIterator<Item = Sample> + '_ {
-        let Self { from, to, .. } = *self;
-        self.ring.iter().filter(move |sample| (from..=to).contains(&sample.at))
+        self.older.iter().chain(self.newer).copied()
     }
 
     /// How many there are.
     pub fn count(&self) -> usize {
-        self.samples().count()
+        self.older.len() + self.newer.len()
     }
 
     /// The arithmetic mean; `None` without samples.
@@ -170,6 +182,27 @@ mod tests {
         assert_eq!((window.count(), window.average(), window.last()), (11, Some(15.0), Some(20.0)));
         assert_eq!(window.span(), Duration::from_secs(10));
         assert_eq!(ring.window(at(60), at(70)).average(), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_window_holds_what_a_scan_of_the_ring_finds(
+            steps in proptest::collection::vec(1_u64..5, 0..60),
+            span in 1_u64..60,
+            from in 0_u64..200,
+            to in 0_u64..200,
+        ) {
+            let times = steps.into_iter().scan(0, |at, step| {
+                *at += step;
+                Some(*at)
+            });
+            let ring = ring(span, times);
+            let (from, to) = (at(from), at(to));
+            let scanned: Vec<Sample> = ring.iter().filter(|sample| from <= sample.at && sample.at <= to).collect();
+            let window = ring.window(from, to);
+            assert_eq!(window.samples().collect::<Vec<_>>(), scanned);
+            assert_eq!((window.count(), window.last()), (scanned.len(), scanned.last().map(|sample| sample.value)));
+        }
     }
 
     #[test]
