@@ -41,7 +41,8 @@ fn main() -> ExitCode {
         if !chosen.has(DECISION) && !chosen.has(CREATION) && !chosen.has(SANDBOX) {
             return;
         }
-        let root = tempfile::tempdir().unwrap();
+        // Files of cgroups are in memory, too.
+        let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let files = prepare(root.path());
         let rules = Arc::new(rules());
         let devices = HostDevices { sys: root.path().to_owned() };

@@ -16,6 +16,7 @@ mod settings;
 use std::sync::Arc;
 
 use koord_core::random::Random;
+use koord_koordlet_framework::Pod;
 use koord_koordlet_hooks::Options;
 pub use koord_koordlet_protocols::listen::ListenAddress as HookServerAddress;
 use koord_runtime::{clock::SharedClock, manager::Manager};
@@ -54,7 +55,8 @@ struct Shared {
     hooks: Options,
     only_observes: bool,
     calls: Arc<HookCalls>,
-    agent: Arc<Mutex<Agent>>,
+    /// The pods of the node as they are now.
+    pods: Box<dyn Fn() -> Arc<[Arc<Pod>]> + Send + Sync>,
     inputs: mpsc::UnboundedSender<Input>,
     clock: SharedClock,
     random: Random,
@@ -66,13 +68,17 @@ pub fn install(connections: Connections, manager: &mut Manager) {
     let Connections { settings, hooks, only_observes, node, pod_folders, agent, inputs, clock, random } = connections;
     let rules = agent.lock().rules();
     let calls = Arc::new(HookCalls::new(rules, node, Arc::clone(&clock), inputs.clone()));
-    let shared = Arc::new(Shared { settings, hooks, only_observes, calls, agent, inputs, clock, random });
+    let pods = Box::new(move || Arc::clone(agent.lock().pods()));
+    let shared = Arc::new(Shared { settings, hooks, only_observes, calls, pods, inputs, clock, random });
     let of_task = Arc::clone(&shared);
     manager.on_every_replica("NRI", move |_, end| until(end.clone(), nri_client::run(Arc::clone(&of_task), end)));
     let of_task = Arc::clone(&shared);
-    manager.on_every_replica("hook server", move |_, end| until(end.clone(), hook_server::run(Arc::clone(&of_task), end)));
+    manager
+        .on_every_replica("hook server", move |_, end| until(end.clone(), hook_server::run(Arc::clone(&of_task), end)));
     let of_task = Arc::clone(&shared);
-    manager.on_every_replica("pod resources", move |_, end| until(end.clone(), pod_resources::run(Arc::clone(&of_task), end)));
+    manager.on_every_replica("pod resources", move |_, end| {
+        until(end.clone(), pod_resources::run(Arc::clone(&of_task), end))
+    });
     manager.on_every_replica("pod folders", move |_, end| {
         let run = pod_folders::run(pod_folders.clone(), Arc::clone(&shared.clock), shared.inputs.clone(), end.clone());
         until(end, run)
@@ -83,4 +89,95 @@ pub fn install(connections: Connections, manager: &mut Manager) {
 async fn until(end: CancellationToken, run: impl Future<Output = ()>) {
     run.await;
     end.cancelled().await;
+}
+
+#[cfg(test)]
+mod testing {
+    use std::{path::Path, sync::Arc, time::Duration};
+
+    use arc_swap::ArcSwapOption;
+    use koord_core::random::Random;
+    use koord_koordlet_framework::read_pod;
+    use koord_koordlet_hooks::{KernelSwitches, Options, RuleInputs, Rules};
+    use koord_koordlet_protocols::listen::ListenAddress;
+    use koord_koordlet_resolver::MountedFiles;
+    use koord_koordlet_system::{Cgroups, Driver, KernelWriter, Layout, Version};
+    use koord_runtime::clock::SystemClock;
+    use tokio::sync::mpsc;
+
+    use super::{DeliverySettings, HookCalls, NodeFolders, NriSettings, PodResourcesSettings, Shared};
+    use crate::{capability::State, exchange::Input};
+
+    /// Calls on a tree of files, by the rules of a default installation without a NodeSLO.
+    pub(super) fn calls(root: &Path, options: Option<&Options>) -> (HookCalls, mpsc::UnboundedReceiver<Input>) {
+        let layout = Layout { version: Version::V1, driver: Driver::Cgroupfs };
+        let rules = options.map(|options| {
+            let (slo, topology, node, resctrl) = (None, None, None, None);
+            let switches = KernelSwitches::default();
+            Arc::new(Rules::new(RuleInputs { options, layout, slo, topology, node, switches, resctrl }, None))
+        });
+        let node = NodeFolders {
+            files: MountedFiles::new(Cgroups::new(root.to_owned(), layout), Box::new(KernelWriter)),
+            resctrl: root.join("resctrl"),
+            sys: root.to_owned(),
+        };
+        let (inputs, taken) = mpsc::unbounded_channel();
+        (HookCalls::new(Arc::new(ArcSwapOption::from(rules)), node, SystemClock::shared(), inputs), taken)
+    }
+
+    /// What tasks share, with every socket below this folder.
+    pub(super) fn shared(root: &Path) -> (Arc<Shared>, mpsc::UnboundedReceiver<Input>) {
+        let (inputs, taken) = mpsc::unbounded_channel();
+        let second = Duration::from_secs(1);
+        let pod = r#"{"metadata":{"name":"a","namespace":"default","uid":"1"},"spec":{"containers":[]},"status":{}}"#;
+        let pod = read_pod(pod, Layout { version: Version::V1, driver: Driver::Cgroupfs }).unwrap();
+        let pods: Arc<[_]> = Arc::new([Arc::new(pod)]);
+        let settings = DeliverySettings {
+            nri: Some(NriSettings {
+                socket: root.join("nri.sock"),
+                plugin_name: "koordlet_nri".to_owned(),
+                plugin_index: "00".to_owned(),
+                connect_timeout: second,
+                first_pause: second,
+                pauses_max: 10,
+                pause_factor: 2.0,
+                pause_cap: second,
+            }),
+            hook_server: ListenAddress::Unix(root.join("koordlet/koordlet.sock")),
+            host_endpoint: "/run/koordlet.sock".to_owned(),
+            proxy_configuration: root.join("hookserver.d"),
+            terway: root.join("terway"),
+            pod_resources: Some(PodResourcesSettings {
+                folder: root.join("koordlet/pod-resources"),
+                kubelet: root.join("kubelet.sock"),
+            }),
+        };
+        let shared = Shared {
+            settings,
+            hooks: Options::default(),
+            only_observes: false,
+            calls: Arc::new(calls(root, Some(&Options::default())).0),
+            pods: Box::new(move || Arc::clone(&pods)),
+            inputs,
+            clock: SystemClock::shared(),
+            random: Random::seeded(1),
+        };
+        (Arc::new(shared), taken)
+    }
+
+    /// The next report of a feature, as text.
+    pub(super) async fn report(taken: &mut mpsc::UnboundedReceiver<Input>, of: &str) -> String {
+        loop {
+            match taken.recv().await {
+                Some(Input::Capability { feature, state }) if feature == of => {
+                    return match state {
+                        State::Degraded { reason, .. } => reason,
+                        state => state.to_string(),
+                    };
+                }
+                Some(_) => {}
+                None => return "the task has ended".to_owned(),
+            }
+        }
+    }
 }

@@ -190,3 +190,88 @@ impl HookHandler for HookCalls {
         response.proxy_error().map_or(Ok(answer), |error| Err(HandlerError(error.to_string())))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use koord_koordlet_hooks::Options;
+    use koord_koordlet_protocols::nri::LinuxPodSandbox;
+
+    use super::{super::testing, *};
+
+    const POD: &str = "kubepods/besteffort/pod1";
+
+    fn pod(annotation: &str) -> PodSandbox {
+        let linux = LinuxPodSandbox { cgroup_parent: format!("/{POD}"), ..LinuxPodSandbox::default() };
+        PodSandbox {
+            namespace: "default".into(),
+            name: "a".into(),
+            uid: "1".into(),
+            labels: [("koordinator.sh/qosClass".to_owned(), "BE".to_owned())].into(),
+            annotations: [("node.koordinator.sh/extended-resource-spec".to_owned(), annotation.to_owned())].into(),
+            linux: Some(linux),
+            ..PodSandbox::default()
+        }
+    }
+
+    fn limits() -> PodSandbox {
+        let amounts = r#"{"kubernetes.io/batch-cpu":"1500","kubernetes.io/batch-memory":"1Gi"}"#;
+        pod(&format!(r#"{{"containers":{{"main":{{"requests":{amounts},"limits":{amounts}}}}}}}"#))
+    }
+
+    fn container() -> Container {
+        Container { name: "main".into(), id: "3f2a".into(), ..Container::default() }
+    }
+
+    #[test]
+    fn files_of_a_pod_are_written_before_its_sandbox_is_answered() {
+        let root = tempfile::tempdir().unwrap();
+        let files = [
+            ("cpu/", "cpu.shares", "2"),
+            ("cpu/", "cpu.cfs_quota_us", "-1"),
+            ("memory/", "memory.limit_in_bytes", "-1"),
+        ];
+        let path = |hierarchy: &str, file: &str| root.path().join(hierarchy).join(POD).join(file);
+        for (hierarchy, file, text) in files {
+            fs::create_dir_all(path(hierarchy, "")).unwrap();
+            fs::write(path(hierarchy, file), text).unwrap();
+        }
+        let (calls, mut taken) = testing::calls(root.path(), Some(&Options::default()));
+        calls.run_pod_sandbox(limits()).unwrap();
+        let texts = files.map(|(hierarchy, file, _)| fs::read_to_string(path(hierarchy, file)).unwrap());
+        assert_eq!(texts, ["1536", "150000", "1073741824"]);
+        let Some(Input::Called(called)) = taken.try_recv().ok() else { panic!("the agent is not notified") };
+        assert_eq!((called.response.constraints.0.len(), called.done.outcome.written.len()), (3, 3));
+    }
+
+    #[test]
+    fn without_rules_nothing_is_changed() {
+        let (calls, mut taken) = testing::calls(std::path::Path::new("/nonexistent"), None);
+        assert_eq!(calls.create_container(limits(), container()), Ok(Creation::default()));
+        assert_eq!(calls.update_container(limits(), container(), LinuxResources::default()), Ok(Vec::new()));
+        assert_eq!(calls.run_pod_sandbox(limits()), Ok(()));
+        let request = PodSandboxHookRequest { cgroup_parent: "/a".into(), ..PodSandboxHookRequest::default() };
+        let echo = PodSandboxHookResponse::echo(&request);
+        assert_eq!(calls.pod_sandbox(PodStage::PreRunPodSandbox, request), Ok(echo));
+        assert!(taken.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_setting_that_cannot_be_read_fails_the_container_by_both_policies_alone() {
+        for (failure_policy, plugin_failure_policy, fails) in [
+            (FailurePolicy::Ignore, FailurePolicy::Ignore, false),
+            (FailurePolicy::Ignore, FailurePolicy::Fail, false),
+            (FailurePolicy::Fail, FailurePolicy::Ignore, false),
+            (FailurePolicy::Fail, FailurePolicy::Fail, true),
+        ] {
+            let options = Options { failure_policy, plugin_failure_policy, ..Options::default() };
+            let (calls, _) = testing::calls(std::path::Path::new("/nonexistent"), Some(&options));
+            let created = calls.create_container(pod("{"), container());
+            assert_eq!(created.is_err(), fails, "{created:?}");
+            if let Err(HandlerError(text)) = created {
+                assert!(text.starts_with("hook BatchResource: pod default/a: "), "{text}");
+            }
+        }
+    }
+}

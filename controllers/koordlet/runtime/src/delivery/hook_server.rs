@@ -76,7 +76,7 @@ fn remedy(error: &ListenError) -> &'static str {
 async fn configure(shared: &Shared, report: &mut Report) {
     let folder = &shared.settings.proxy_configuration;
     let text = proxy_configuration(&shared.hooks, &shared.settings.host_endpoint);
-    while shared.agent.lock().pods().is_empty() {
+    while (shared.pods)().is_empty() {
         report.degraded("the pods of the node are not known yet", "see the kubelet");
         shared.clock.sleep(PODS_RETRY).await;
     }
@@ -111,7 +111,27 @@ fn write_configuration(folder: &Path, text: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::testing, *};
+
+    #[tokio::test(start_paused = true)]
+    async fn folders_that_come_later_are_found() {
+        let root = tempfile::tempdir().unwrap();
+        let (shared, mut taken) = testing::shared(root.path());
+        let end = CancellationToken::new();
+        let task = tokio::spawn(run(shared, end.clone()));
+        let missing = testing::report(&mut taken, FEATURE).await;
+        assert!(missing.contains("koordlet.sock cannot be opened: its folder "), "{missing}");
+        fs::create_dir(root.path().join("koordlet")).unwrap();
+        assert_eq!(testing::report(&mut taken, FEATURE).await, "active");
+        let missing = testing::report(&mut taken, CONFIGURATION_FEATURE).await;
+        assert!(missing.ends_with("hookserver.d does not exist"), "{missing}");
+        fs::create_dir(root.path().join("hookserver.d")).unwrap();
+        assert_eq!(testing::report(&mut taken, CONFIGURATION_FEATURE).await, "active");
+        let text = fs::read_to_string(root.path().join("hookserver.d/koordlet.json")).unwrap();
+        assert!(text.contains("\"remote-endpoint\": \"/run/koordlet.sock\""), "{text}");
+        end.cancel();
+        task.await.unwrap();
+    }
 
     #[test]
     fn the_configuration_is_written_as_a_whole() {

@@ -98,7 +98,24 @@ fn state(connection: &ConnectionState, socket: &Path) -> Option<State> {
 mod tests {
     use koord_koordlet_protocols::nri::Ended;
 
-    use super::*;
+    use super::{super::testing, *};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_socket_that_is_missing_is_reported_and_awaited() {
+        let root = tempfile::tempdir().unwrap();
+        let (shared, mut taken) = testing::shared(root.path());
+        let end = CancellationToken::new();
+        let task = tokio::spawn(run(shared, end.clone()));
+        let missing = testing::report(&mut taken, FEATURE).await;
+        assert!(missing.ends_with("nri.sock of the container runtime does not exist"), "{missing}");
+        let runtime = tokio::net::UnixListener::bind(root.path().join("nri.sock")).unwrap();
+        let (stream, _) = runtime.accept().await.unwrap();
+        drop(stream);
+        let refused = testing::report(&mut taken, FEATURE).await;
+        assert!(refused.contains("nri.sock: "), "{refused}");
+        end.cancel();
+        task.await.unwrap();
+    }
 
     #[test]
     fn a_connection_that_cannot_be_made_is_named_with_its_socket() {

@@ -37,11 +37,8 @@ pub(super) async fn run(shared: Arc<Shared>, end: CancellationToken) {
         _ = std::fs::create_dir(&resources.folder);
         match PodResourcesProxy::bind(&address, options).await {
             Ok(proxy) => {
-                let agent = Arc::clone(&shared.agent);
-                let devices = move |name: &PodName| {
-                    let pods = Arc::clone(agent.lock().pods());
-                    devices(&pods, name)
-                };
+                let of_pods = Arc::clone(&shared);
+                let devices = move |name: &PodName| devices(&(of_pods.pods)(), name);
                 let served = tokio::select! {
                     served = proxy.serve(devices, end.clone().cancelled_owned()) => served,
                     () = watch_kubelet(&resources.kubelet, &shared.clock, &mut report) => Ok(()),
@@ -85,5 +82,30 @@ fn devices(pods: &[Arc<Pod>], name: &PodName) -> Vec<ContainerDevices> {
             tracing::debug!(%error, namespace = name.namespace, name = name.name, "devices of a pod cannot be read");
             Vec::new()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::{super::testing, *};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_folder_and_a_kubelet_that_come_later_are_found() {
+        let root = tempfile::tempdir().unwrap();
+        let (shared, mut taken) = testing::shared(root.path());
+        let end = CancellationToken::new();
+        let task = tokio::spawn(run(shared, end.clone()));
+        let missing = testing::report(&mut taken, FEATURE).await;
+        assert!(missing.contains("its folder") && missing.ends_with("does not exist"), "{missing}");
+        fs::create_dir(root.path().join("koordlet")).unwrap();
+        let missing = testing::report(&mut taken, FEATURE).await;
+        assert!(missing.starts_with("the kubelet's socket "), "{missing}");
+        fs::write(root.path().join("kubelet.sock"), "").unwrap();
+        assert_eq!(testing::report(&mut taken, FEATURE).await, "active");
+        assert!(root.path().join("koordlet/pod-resources/kubelet.sock").exists());
+        end.cancel();
+        task.await.unwrap();
     }
 }
