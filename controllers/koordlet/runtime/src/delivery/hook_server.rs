@@ -103,7 +103,7 @@ fn write_configuration(folder: &Path, text: &str) -> io::Result<()> {
     if fs::read_to_string(&path).is_ok_and(|known| known == text) {
         return Ok(());
     }
-    // The proxy reads every file of the folder whose name does not begin with a dot.
+    // The proxy reads every file of the folder whose name ends in `json`.
     let written = folder.join(format!(".{PROXY_CONFIGURATION_FILE}.new"));
     fs::write(&written, text)?;
     fs::rename(&written, &path)
