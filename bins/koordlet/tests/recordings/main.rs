@@ -32,6 +32,6 @@ fn the_small_corpus_has_no_differences() {
 fn recordings_of_the_original_differ_only_where_that_is_known() {
     match Corpus::recorded() {
         Some(corpus) => check("recorded", &corpus, KNOWN_DIFFERENCES),
-        None => println!("SKIPPED: there are no recordings of the original beside the repository"),
+        None => programs::skipped("recordings of the original", "they are not beside the repository"),
     }
 }
