@@ -12,6 +12,7 @@
 
 mod authority;
 pub mod backoff;
+mod buffer;
 mod call;
 pub mod cri;
 mod grpc;

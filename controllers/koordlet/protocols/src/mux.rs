@@ -2,7 +2,7 @@
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 
-use crate::ttrpc;
+use crate::{buffer::release, ttrpc};
 
 /// Connection on which the runtime calls the plugin.
 pub const PLUGIN_SERVICE: u32 = 1;
@@ -18,8 +18,6 @@ pub const PAYLOAD_BYTES_MAX: usize = ttrpc::HEADER_BYTES + ttrpc::MESSAGE_BYTES_
 const FIRST_FRAME_BYTES_MAX: usize = 4096;
 /// Room for one read of the socket.
 const READ_BYTES: usize = 8 << 10;
-/// Memory that an empty buffer keeps.
-const BUFFER_BYTES_KEPT: usize = 64 << 10;
 
 /// Bytes of one connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,13 +80,6 @@ impl FrameDecoder {
         }
         self.buffer.advance(HEADER_BYTES);
         Ok(Some(Frame { connection, payload: self.buffer.split_to(bytes).freeze() }))
-    }
-}
-
-/// Gives back the memory of an empty buffer that a large message has made large.
-pub(crate) fn release(buffer: &mut BytesMut) {
-    if buffer.is_empty() && buffer.capacity() > BUFFER_BYTES_KEPT {
-        *buffer = BytesMut::new();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 
-use crate::mux::release;
+use crate::buffer::release;
 
 /// Bytes before a message: length and stream as big-endian `u32`, type and flags as `u8`.
 pub const HEADER_BYTES: usize = 10;

@@ -87,7 +87,7 @@ pub struct Outcome {
 /// After so many reverts a foreign writer is not fought any more.
 const REVERTS_MAX: u32 = 3;
 const RETRY_FIRST: Duration = Duration::from_secs(1);
-const RETRY_MAX: Duration = Duration::from_secs(60);
+const RETRY_MAX: Duration = Duration::from_mins(1);
 const GONE_RETRY_MAX: Duration = Duration::from_secs(10);
 
 impl Resolver {
@@ -261,18 +261,18 @@ impl Resolver {
             }
             WriteError::Refused { source, .. } => source.to_string(),
         };
-        if let Some((taken, limit)) = cut(&target, &value, node) {
-            if actual.as_ref() == Some(&taken) || node.write(&target, &taken).is_ok() {
-                let reason = format!("{reason}; {limit}");
-                if !matches!(&file.state, State::Cut { taken: before, .. } if *before == taken) {
-                    outcome.refused.push((target.clone(), value, reason.clone()));
-                }
-                if actual.as_ref() != Some(&taken) {
-                    outcome.written.push(written(taken.clone()));
-                }
-                file.state = State::Cut { taken, reason };
-                return;
+        if let Some((taken, limit)) = cut(&target, &value, node)
+            && (actual.as_ref() == Some(&taken) || node.write(&target, &taken).is_ok())
+        {
+            let reason = format!("{reason}; {limit}");
+            if !matches!(&file.state, State::Cut { taken: before, .. } if *before == taken) {
+                outcome.refused.push((target.clone(), value, reason.clone()));
             }
+            if actual.as_ref() != Some(&taken) {
+                outcome.written.push(written(taken.clone()));
+            }
+            file.state = State::Cut { taken, reason };
+            return;
         }
         let tries = if let State::Refused { tries, .. } = &file.state { tries + 1 } else { 1 };
         if tries == 1 {

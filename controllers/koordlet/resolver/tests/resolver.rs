@@ -56,10 +56,13 @@ impl NodeFiles for Kernel {
                         return Err(refused(libc_errno::EBUSY));
                     }
                 }
-                Resource::CpuBurst if *of == Resource::CpuQuota && other == cgroup && *shown != Value::Unlimited => {
-                    if value.amount() > shown.amount() {
-                        return Err(refused(libc_errno::EINVAL));
-                    }
+                Resource::CpuBurst
+                    if *of == Resource::CpuQuota
+                        && other == cgroup
+                        && *shown != Value::Unlimited
+                        && value.amount() > shown.amount() =>
+                {
+                    return Err(refused(libc_errno::EINVAL));
                 }
                 _ => {}
             }
@@ -102,7 +105,7 @@ fn at(seconds: u64) -> Moment {
 }
 
 fn resolver() -> Resolver {
-    Resolver::new(Duration::from_secs(60))
+    Resolver::new(Duration::from_mins(1))
 }
 
 #[test]
