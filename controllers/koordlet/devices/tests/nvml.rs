@@ -389,7 +389,7 @@ fn a_real_gpu_answers() {
     let mut gpus = Gpus::new(LIBRARY);
     let now = Timestamp::now();
     if let Err(error) = gpus.refresh(&HostTree, Path::new("/sys"), now) {
-        println!("SKIPPED on a machine without a GPU of NVIDIA: {error}");
+        programs::skipped("a GPU of NVIDIA", &error.to_string());
         return;
     }
     for gpu in gpus.gpus() {

@@ -265,7 +265,7 @@ fn object_of(case: &Case) -> Value {
 #[test]
 fn recorded_cases_differ_only_in_what_the_original_does_wrong() {
     let Some(corpus) = Corpus::recorded() else {
-        println!("SKIPPED without the recorded cases of the original");
+        programs::skipped("recordings of the original", "they are not beside the repository");
         return;
     };
     let cases = corpus.cases().into_iter().filter(|case| case.group == "device").collect::<Vec<_>>();

@@ -36,8 +36,8 @@ use self::{
 };
 use crate::{
     audit::{AuditEvent, AuditLog, Subject},
+    called::{self, Called, Done},
     capability::Capabilities,
-    delivery::{self, Called, Done},
     exchange::{Effect, Input, Object},
     host::Host,
     kubelet::Kubelet,
@@ -184,7 +184,11 @@ impl Agent {
         let topology = self.node.as_ref().and_then(|_| self.topology.due(&self.settings));
         let sampling = Some(self.sampling.due());
         let enforcement = self.sampling.has_pods.then(|| self.enforcement.due(&self.settings)).flatten();
-        [kubelet, topology, sampling, enforcement, self.hooks.due(), self.reporting.due()].into_iter().flatten().min().unwrap_or_default()
+        [kubelet, topology, sampling, enforcement, self.hooks.due(), self.reporting.due()]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or_default()
     }
 
     /// Does all that is due, files included. `time` shows the moment at which it is called: samples carry the time at which they were taken.
@@ -202,14 +206,14 @@ impl Agent {
         self.enforce(now);
         self.evict(now);
         let outcome = self.resolver.pass(now.moment, &mut self.files);
-        self.resolved(outcome, now);
+        self.resolved(&outcome, now);
         if let Some(audit) = &mut self.audit {
             audit.tick(now.moment);
         }
         std::mem::take(&mut self.effects)
     }
 
-    fn resolved(&mut self, outcome: Outcome, now: Now) {
+    fn resolved(&mut self, outcome: &Outcome, now: Now) {
         for (target, value, reason) in &outcome.refused {
             tracing::warn!(%target, %value, reason, "the kernel refuses a value");
         }
@@ -239,12 +243,12 @@ impl Agent {
     /// Carries out what hooks answered a container runtime: files of the pod's cgroup, which no runtime writes, and effects. Refused settings are logged.
     pub fn called(&mut self, response: &Response, now: Now) {
         let resctrl = self.resctrl_folder();
-        let groups = delivery::effects(response, &mut self.files, &resctrl);
+        let groups = called::effects(response, &mut self.files, &resctrl);
         let done = Done { groups, ..Done::default() };
         self.answered_call(Called { response: response.clone(), done }, now);
         if !response.constraints.0.is_empty() {
             let outcome = self.resolver.pass(now.moment, &mut self.files);
-            self.resolved(outcome, now);
+            self.resolved(&outcome, now);
         }
     }
 
@@ -257,7 +261,7 @@ impl Agent {
         for group in groups {
             self.group_changed(group, now);
         }
-        self.resolved(outcome, now);
+        self.resolved(&outcome, now);
         self.resolver.submit_more(hooks::STRATEGY, response.constraints);
     }
 

@@ -82,7 +82,7 @@ struct Active {
 /// A file that is longer gets a name of its own.
 const FILE_BYTES_MAX: u64 = 2 << 20;
 const FLUSH_AFTER: Duration = Duration::from_secs(5);
-const RETRY_AFTER: Duration = Duration::from_secs(60);
+const RETRY_AFTER: Duration = Duration::from_mins(1);
 /// Lines that wait for more than this are written at once.
 const PENDING_BYTES_MAX: usize = 64 << 10;
 const ACTIVE: &str = "audit.log";
@@ -223,7 +223,10 @@ impl AuditLog {
     fn fail(&mut self, error: &io::Error, now: Moment) {
         let fault = format!("{}: {error}", self.settings.folder.display());
         if self.fault.as_ref() != Some(&fault) {
-            tracing::warn!(fault, "audit events are lost; make room, or set --audit-log-dir to a folder that can be written");
+            tracing::warn!(
+                fault,
+                "audit events are lost; make room, or set --audit-log-dir to a folder that can be written"
+            );
         }
         self.fault = Some(fault);
         self.active = None;
@@ -271,7 +274,14 @@ mod tests {
     }
 
     fn event(number: usize, level: u32) -> AuditEvent {
-        AuditEvent::of(Subject::Node, level, "n", "Test", format!("{number} {}", "x".repeat(100)), Timestamp::UNIX_EPOCH)
+        AuditEvent::of(
+            Subject::Node,
+            level,
+            "n",
+            "Test",
+            format!("{number} {}", "x".repeat(100)),
+            Timestamp::UNIX_EPOCH,
+        )
     }
 
     fn audit(folder: &Path) -> AuditLog {
@@ -285,7 +295,10 @@ mod tests {
     }
 
     fn messages(page: &Page) -> Vec<String> {
-        page.events.iter().map(|event| event["message"].as_str().unwrap().split(' ').next().unwrap().to_owned()).collect()
+        page.events
+            .iter()
+            .map(|event| event["message"].as_str().unwrap().split(' ').next().unwrap().to_owned())
+            .collect()
     }
 
     #[test]

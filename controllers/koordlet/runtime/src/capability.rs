@@ -28,7 +28,9 @@ impl Capabilities {
             return false;
         }
         match &state {
-            State::Degraded { reason, remedy } => tracing::warn!(feature, reason, remedy, "a feature does not work here"),
+            State::Degraded { reason, remedy } => {
+                tracing::warn!(feature, reason, remedy, "a feature does not work here");
+            }
             State::Active => tracing::info!(feature, "a feature is active"),
             State::Off => {}
         }

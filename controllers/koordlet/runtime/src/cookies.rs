@@ -138,7 +138,7 @@ mod tests {
     fn a_group_shares_a_cookie_that_the_agent_does_not_have() {
         let mut kernel = KernelCookies;
         if let Err(reason) = kernel.probe() {
-            eprintln!("SKIPPED: {reason}");
+            programs::skipped("cookies of core scheduling", &reason);
             return;
         }
         let sleepers = [Sleeper::start(), Sleeper::start(), Sleeper::start()];

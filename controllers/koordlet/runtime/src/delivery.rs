@@ -11,7 +11,6 @@ mod pod_folders;
 mod pod_resources;
 mod proxy;
 mod report;
-mod settings;
 
 use std::sync::Arc;
 
@@ -24,14 +23,16 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-pub use call::{Called, HookCalls, NodeFolders};
-pub(crate) use call::{Done, effects};
+pub use call::{HookCalls, NodeFolders};
 pub use nri::{container_adjustment, container_update, nri_container, nri_create, nri_pod, nri_sandbox, nri_update};
 pub use pod_folders::PodFolders;
 pub use proxy::{proxy_container, proxy_sandbox};
-pub use settings::{DeliverySettings, NriSettings, PodResourcesSettings};
 
 use crate::{agent::Agent, exchange::Input};
+pub use crate::{
+    called::Called,
+    settings::{DeliverySettings, NriSettings, PodResourcesSettings},
+};
 
 /// What the connections of the node are made of.
 pub struct Connections {

@@ -6,8 +6,11 @@ use koord_koordlet_framework::Node;
 use koord_koordlet_system::ContainerId;
 use koord_runtime::{events::Event, write::Write};
 
-use crate::objects::{ClaimObject, DeviceObject, MetricObject, SloObject, TopologyObject};
-use crate::{capability::State, delivery::Called};
+use crate::{
+    called::Called,
+    capability::State,
+    objects::{ClaimObject, DeviceObject, MetricObject, SloObject, TopologyObject},
+};
 
 /// Something from outside.
 #[derive(Clone, Debug)]

@@ -60,7 +60,12 @@ impl SharedGpus {
                 match state.gpus.fetch_xids(now) {
                     Ok(events) => {
                         for event in events {
-                            tracing::warn!(gpu = event.uuid, xid = event.xid, critical = event.is_critical, "a GPU reports an error");
+                            tracing::warn!(
+                                gpu = event.uuid,
+                                xid = event.xid,
+                                critical = event.is_critical,
+                                "a GPU reports an error"
+                            );
                         }
                     }
                     Err(error) => tracing::debug!(%error, "errors of GPUs cannot be read"),

@@ -60,7 +60,8 @@ impl KubeletClient {
 
     /// Scheme, address and port.
     fn base(&self, node: &Node) -> Result<String, String> {
-        let of_type = |type_: &str| node.addresses.iter().find(|(other, _)| **other == *type_).map(|(_, address)| address);
+        let of_type =
+            |type_: &str| node.addresses.iter().find(|(other, _)| **other == *type_).map(|(_, address)| address);
         let wanted = of_type(&self.settings.address_type).or_else(|| of_type("InternalIP"));
         let address = wanted.ok_or_else(|| format!("node {} has no address of type InternalIP yet", node.name))?;
         // An address of IPv6 stands in brackets in a URL.

@@ -5,6 +5,7 @@
 
 mod agent;
 pub mod audit;
+mod called;
 pub mod capability;
 mod container_stopper;
 mod cookies;
@@ -19,6 +20,7 @@ mod objects;
 mod pages;
 mod perf_counters;
 mod resctrl_groups;
+mod series;
 mod settings;
 mod shell;
 mod terway_files;
@@ -31,10 +33,9 @@ pub use exchange::{Effect, Input, KubeletPath, Object};
 pub use gpus::{GpuState, SharedGpus};
 pub use host::{DriverSource, Host, Interfaces, cgroup_version};
 pub use kubelet_client::KubeletClient;
-pub use metrics::{Measures, Series, metrics};
-pub use objects::{
-    ClaimObject, ClaimVolumes, DeviceObject, Identity, Kept, MetricObject, SloObject, TopologyObject,
-};
+pub use metrics::{Measures, metrics};
+pub use objects::{ClaimObject, ClaimVolumes, DeviceObject, Identity, Kept, MetricObject, SloObject, TopologyObject};
 pub use pages::audit_pages;
+pub use series::Series;
 pub use settings::{EvictionSettings, Features, Intervals, KubeletSettings, PredictionSettings, Settings};
 pub use shell::{COMPONENT, Feed, Worker, install};

@@ -236,7 +236,7 @@ pub(crate) struct View<T>(pub(crate) Arc<T>);
 /// The text of an object, with its metadata.
 pub(crate) struct Text<'a, T> {
     metadata: WireMetadata<'a>,
-    text: &'a str,
+    json: &'a str,
     of: PhantomData<T>,
 }
 
@@ -250,7 +250,7 @@ impl<'de: 'a, 'a, T> Deserialize<'de> for Text<'a, T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <&'de RawValue>::deserialize(deserializer)?.get();
         let MetadataOnly { metadata } = serde_json::from_str(text).map_err(serde::de::Error::custom)?;
-        Ok(Self { metadata, text, of: PhantomData })
+        Ok(Self { metadata, json: text, of: PhantomData })
     }
 }
 
@@ -260,7 +260,7 @@ impl<T: Kept> Projection for View<T> {
     type Index = ();
 
     fn project(wire: Self::Wire<'_>, _: &mut Interner) -> Result<Self, DecodeError> {
-        T::read(wire.text).map(|object| Self(Arc::new(object)))
+        T::read(wire.json).map(|object| Self(Arc::new(object)))
     }
 }
 

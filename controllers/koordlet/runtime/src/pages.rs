@@ -43,21 +43,25 @@ async fn events(State(pages): State<Pages>, Query(query): Query<EventsQuery>, he
     let page = {
         let mut agent = pages.agent.lock();
         let Some(audit) = agent.audit_log() else {
-            return (StatusCode::NOT_FOUND, "events are not audited: set --feature-gates=AuditEvents=true\n").into_response();
+            return (StatusCode::NOT_FOUND, "events are not audited: set --feature-gates=AuditEvents=true\n")
+                .into_response();
         };
         audit.page(token.as_deref(), size, now, || pages.random.uuid())
     };
     let page = match page {
         Ok(page) => page,
         Err(error @ PageError::UnknownToken) => return (StatusCode::CONFLICT, format!("{error}\n")).into_response(),
-        Err(error @ PageError::TooLarge { .. }) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
+        Err(error @ PageError::TooLarge { .. }) => {
+            return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response();
+        }
     };
     let next = page.next.unwrap_or_default();
     if headers.get(header::ACCEPT).is_some_and(|accept| accept == "application/json") {
         let body = json!({"NextPageToken": next, "Events": page.events}).to_string();
         return ([(header::CONTENT_TYPE, "application/json")], body).into_response();
     }
-    let text: String = page.events.iter().map(|event| format!("{}\n", line(event))).collect();
+    let lines: Vec<String> = page.events.iter().map(line).collect();
+    let text = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect::<String>();
     let mut response = text.into_response();
     if !next.is_empty()
         && let Ok(next) = next.parse()

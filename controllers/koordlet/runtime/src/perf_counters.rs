@@ -87,11 +87,13 @@ fn open(event: u64, cgroup: RawFd, cpu: u32, group: RawFd) -> io::Result<OwnedFd
     };
     let cpu = i32::try_from(cpu).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     // No library that is maintained opens counters of cgroups without a processor model of its own.
-    #[allow(unsafe_code, reason = "the kernel reads the attributes, which live as long as the call, and gives a new descriptor")]
+    #[allow(
+        unsafe_code,
+        reason = "the kernel reads the attributes, which live as long as the call, and gives a new descriptor"
+    )]
     unsafe {
         let flags = FLAG_CGROUP | FLAG_CLOSE_ON_EXEC;
-        let descriptor =
-            libc::syscall(libc::SYS_perf_event_open, &raw const attributes, cgroup, cpu, group, flags);
+        let descriptor = libc::syscall(libc::SYS_perf_event_open, &raw const attributes, cgroup, cpu, group, flags);
         let descriptor = i32::try_from(descriptor).unwrap_or(-1);
         if descriptor < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(descriptor)) }
     }
@@ -114,7 +116,8 @@ mod tests {
 
     #[test]
     fn a_machine_counts_or_says_why_not() {
-        let root = ["/sys/fs/cgroup/perf_event", "/sys/fs/cgroup"].into_iter().map(Path::new).find(|path| path.exists());
+        let root =
+            ["/sys/fs/cgroup/perf_event", "/sys/fs/cgroup"].into_iter().map(Path::new).find(|path| path.exists());
         let Some(root) = root else {
             println!("SKIPPED counters: this machine has no cgroups");
             return;

@@ -1,11 +1,14 @@
 //! How an agent runs: what its flags say.
 
+mod delivery;
+
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use koord_koordlet_hooks::Options;
 use koord_koordlet_system::Roots;
 
-use crate::{audit::AuditSettings, delivery::DeliverySettings};
+pub use self::delivery::{DeliverySettings, NriSettings, PodResourcesSettings};
+use crate::audit::AuditSettings;
 
 /// How an agent runs.
 #[derive(Clone, Debug)]

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use koord_core::clock::Moment;
 use koord_koordlet_devices::{DeviceChange, DeviceFiles, DeviceReport, GpuUsage, RdmaCards, Sources, group_usage};
 use koord_koordlet_metrics::{Measure, Subject};
-use koord_koordlet_system::{HostTree, Kernel as _, Resource, parse_ids};
 use koord_koordlet_reports::gpu_usage;
+use koord_koordlet_system::{HostTree, Kernel as _, Resource, parse_ids};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     key::ObjectKey,
@@ -16,12 +16,7 @@ use koord_types::device::{Device, DeviceInfo};
 use serde_json::{Value, json};
 
 use super::{Agent, Now};
-use crate::{
-    capability::Capabilities,
-    exchange::Effect,
-    gpus::SharedGpus,
-    objects::DeviceObject,
-};
+use crate::{capability::Capabilities, exchange::Effect, gpus::SharedGpus, objects::DeviceObject};
 
 /// What is known of devices.
 #[derive(Default)]
@@ -64,7 +59,10 @@ impl Agent {
     pub(super) fn report_devices(&mut self, now: Now) {
         let is_late = self.devices.next.is_none_or(|next| next <= now.moment);
         let Some(interval) = self.settings.intervals.topology else { return };
-        if !self.settings.features.has(FEATURE) || !self.topology.is_listed || !is_late || self.devices.under_way.is_some()
+        if !self.settings.features.has(FEATURE)
+            || !self.topology.is_listed
+            || !is_late
+            || self.devices.under_way.is_some()
         {
             return;
         }
@@ -75,7 +73,7 @@ impl Agent {
         let cards = self.settings.features.has(RDMA).then(|| RdmaCards::discover(&HostTree, &self.settings.roots.sys));
         let change = {
             // The driver may hang: the last report counts until its thread is done.
-            let gpus = self.devices.gpus.as_ref().map(|gpus| gpus.read());
+            let gpus = self.devices.gpus.as_ref().map(SharedGpus::read);
             let Some(gpus) = gpus.map_or(Some(None), |gpus| gpus.map(Some)) else { return };
             let xpu = self.devices.files.devices();
             let gpus = gpus.as_ref().map(|gpus| &gpus.gpus);
@@ -85,7 +83,11 @@ impl Agent {
         let fault = self.devices.gpus.as_ref().and_then(SharedGpus::fault);
         match errors.first() {
             Some(error) => {
-                self.capabilities.degraded(FEATURE, error, "correct the device file; what it said last counts until then");
+                self.capabilities.degraded(
+                    FEATURE,
+                    error,
+                    "correct the device file; what it said last counts until then",
+                );
             }
             None => match fault {
                 Some((reason, remedy)) if self.devices.files.devices().is_empty() => {
@@ -97,14 +99,13 @@ impl Agent {
             },
         }
         let action = match (change, &self.devices.live) {
-            (None, _) => return,
             (Some(DeviceChange::Create(object)), _) => Action::Create(object),
             (Some(DeviceChange::Patch(mut patch)), Some(live)) => {
                 patch["metadata"]["uid"] = json!(live.identity.uid);
                 patch["metadata"]["resourceVersion"] = Value::String(live.identity.resource_version.clone());
                 Action::Patch { subresource: "", patch }
             }
-            (Some(DeviceChange::Patch(_)), None) => return,
+            (None, _) | (Some(DeviceChange::Patch(_)), None) => return,
         };
         let id = self.next_id();
         self.devices.under_way = Some(id);

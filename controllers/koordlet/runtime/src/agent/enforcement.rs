@@ -55,7 +55,7 @@ impl PodDisks for KnownDisks {
     }
 }
 
-const DISKS_INTERVAL: Duration = Duration::from_secs(60);
+const DISKS_INTERVAL: Duration = Duration::from_mins(1);
 
 fn interval(strategy: Strategy, intervals: &Intervals) -> Duration {
     match strategy {
@@ -159,7 +159,7 @@ impl Agent {
             self.enforcement.gauges.insert(strategy, gauges);
         }
         if let Some(notes) = outcome.notes {
-            self.note(strategy, notes);
+            self.note(strategy, &notes);
         }
         for group in outcome.groups.into_iter().flatten() {
             self.ensure_group(&group, now);
@@ -173,17 +173,15 @@ impl Agent {
     }
 
     /// What keeps a strategy from its work becomes its capability, and is logged when it is new.
-    fn note(&mut self, strategy: Strategy, notes: Vec<Note>) {
+    fn note(&mut self, strategy: Strategy, notes: &[Note]) {
         let known = self.enforcement.notes.entry(strategy).or_default();
         if *known == notes {
             return;
         }
-        known.clone_from(&notes);
+        notes.clone_into(known);
         let worst = notes.iter().find(|note| note.kind != NoteKind::Skipped);
         let state = match worst {
-            Some(note) => {
-                State::Degraded { reason: note.reason.to_string(), remedy: note.remedy.to_owned() }
-            }
+            Some(note) => State::Degraded { reason: note.reason.to_string(), remedy: note.remedy.to_owned() },
             None => State::Active,
         };
         self.capabilities.set(strategy.name(), state);

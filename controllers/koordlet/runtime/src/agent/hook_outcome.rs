@@ -155,6 +155,6 @@ impl Agent {
         let mut resolver = Resolver::new(self.settings.intervals.verify);
         resolver.submit("stop", constraints);
         let outcome = resolver.pass(now.moment, &mut self.files);
-        self.resolved(outcome, now);
+        self.resolved(&outcome, now);
     }
 }

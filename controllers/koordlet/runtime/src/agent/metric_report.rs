@@ -4,9 +4,13 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use koord_core::clock::Moment;
 use koord_koordlet_framework::Pod;
-use koord_koordlet_metrics::{Subject, predict::{
-    CheckpointFolder, ForecastSettings, ModelSettings, Models, ProdForecast, forecast_prod, raw_allocatable,
-}};
+use koord_koordlet_metrics::{
+    Subject,
+    collect::ColdPageCollector,
+    predict::{
+        CheckpointFolder, ForecastSettings, ModelSettings, Models, ProdForecast, forecast_prod, raw_allocatable,
+    },
+};
 use koord_koordlet_reports::{
     CollectedMemory, NodeMetricInput, NodeMetricPolicy, ServedFields, has_usage, node_metric,
 };
@@ -23,12 +27,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::{Agent, Now};
-use crate::{
-    capability::Capabilities,
-    exchange::Effect,
-    objects::MetricObject,
-    settings::Settings,
-};
+use crate::{capability::Capabilities, exchange::Effect, objects::MetricObject, settings::Settings};
 
 /// Models, and when reports are made.
 #[derive(Debug)]
@@ -199,8 +198,7 @@ impl Agent {
         let next = first + interval;
         reporting.report = Some(if next > now.moment { next } else { now.moment + interval });
         let hosts = self.slo.merged.as_ref().map(|slo| slo.host_applications.as_slice());
-        let has_hot_pages =
-            self.sampling.collectors.cold_pages.as_ref().is_some_and(|cold_pages| cold_pages.has_started());
+        let has_hot_pages = self.sampling.collectors.cold_pages.as_ref().is_some_and(ColdPageCollector::has_started);
         let report = node_metric(
             &NodeMetricInput {
                 store: &self.sampling.store,

@@ -33,7 +33,8 @@ impl Agent {
         let values = |domains: &DomainValues, value: Option<u64>| {
             value.map(|value| DomainValues::uniform(domains, value)).unwrap_or_default()
         };
-        let schemata = Schemata { l3: values(&known.l3, group.l3), bandwidth: values(&known.bandwidth, group.bandwidth) };
+        let schemata =
+            Schemata { l3: values(&known.l3, group.l3), bandwidth: values(&known.bandwidth, group.bandwidth) };
         self.set_group(&group.name, &schemata, &group.tasks, now);
     }
 
@@ -78,8 +79,10 @@ impl Agent {
                 Some((group, std::time::Duration::try_from(now.time.duration_since(made)).unwrap_or_default()))
             })
             .collect();
-        let unneeded: Vec<String> =
-            groups_to_remove(aged.iter().map(|(group, age)| (group.as_str(), *age)), needed).into_iter().map(str::to_owned).collect();
+        let unneeded: Vec<String> = groups_to_remove(aged.iter().map(|(group, age)| (group.as_str(), *age)), needed)
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
         for group in unneeded {
             let change = remove_group(self.files.writer(), &root, &group);
             self.group_changed(change, now);
@@ -128,7 +131,8 @@ impl Agent {
             match self.files.writer().write(&path, &wanted) {
                 Ok(()) => {
                     let message = format!("update {} to {wanted}", path.display());
-                    let mut event = AuditEvent::of(Subject::Pod, 3, &score.pod_name, "UpdateOOMScoreAdj", message, now.time);
+                    let mut event =
+                        AuditEvent::of(Subject::Pod, 3, &score.pod_name, "UpdateOOMScoreAdj", message, now.time);
                     score.pod_namespace.as_ref().clone_into(&mut event.namespace);
                     score.container.as_ref().clone_into(&mut event.container);
                     self.audit(&event, now);

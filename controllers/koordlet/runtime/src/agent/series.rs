@@ -9,7 +9,7 @@ use koord_koordlet_qos::eviction::EVICTED;
 use koord_koordlet_reports::{allocatable_gauges, container_resource_gauges, node_metric_gauges};
 
 use super::{Agent, Now};
-use crate::{capability::State, metrics::Series};
+use crate::{capability::State, series::Series};
 
 /// How long an eviction is shown by the name of its pod.
 const DETAIL_AGE: Duration = Duration::from_mins(5);

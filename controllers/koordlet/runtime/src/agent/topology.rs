@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use koord_core::clock::Moment;
-use koord_koordlet_reports::{MANAGED_BY, TopologyInput, TopologyReport};
+use koord_koordlet_reports::{LiveTopology, MANAGED_BY, TopologyInput, TopologyReport};
 use koord_koordlet_system::{CpuManagerState, is_gone, read};
 use koord_resource::{controller::ResourceKind, schema::patch::merge};
 use koord_runtime::{
@@ -53,13 +53,7 @@ impl Topology {
         self.next = None;
     }
 
-    pub(super) fn answered(
-        &mut self,
-        id: u64,
-        error: Option<&str>,
-        now: Moment,
-        capabilities: &mut Capabilities,
-    ) {
+    pub(super) fn answered(&mut self, id: u64, error: Option<&str>, now: Moment, capabilities: &mut Capabilities) {
         if self.under_way != Some(id) {
             return;
         }
@@ -114,7 +108,7 @@ impl Agent {
                     },
                     "topologyPolicies": ["None"], "zones": [],
                 });
-                if let Some(patch) = report.as_ref().and_then(|report| report.patch(&Default::default())) {
+                if let Some(patch) = report.as_ref().and_then(|report| report.patch(&LiveTopology::default())) {
                     object = merge::apply(object, &patch);
                 }
                 Action::Create(object)
@@ -155,7 +149,10 @@ impl Agent {
         match state {
             Ok(state) => self.topology.cpu_manager = Some(state),
             Err(reason) if self.topology.cpu_manager.is_none() => {
-                return Err((reason, "mount the kubelet's folder; the kubelet writes the file anew when it starts without it"));
+                return Err((
+                    reason,
+                    "mount the kubelet's folder; the kubelet writes the file anew when it starts without it",
+                ));
             }
             Err(reason) => tracing::debug!(reason, "the last good state of the kubelet's CPU manager counts"),
         }

@@ -1,13 +1,9 @@
 //! Calls of container runtimes: decided by the agent's rules without a lock, and carried out before the runtime is answered.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 
 use arc_swap::ArcSwapOption;
-use koord_core::clock::Moment;
-use koord_koordlet_hooks::{Effect, FailurePolicy, HostDevices, Response, Rules, Stage};
+use koord_koordlet_hooks::{FailurePolicy, HostDevices, Response, Rules, Stage};
 use koord_koordlet_protocols::{
     HandlerError,
     hookserver::{
@@ -16,15 +12,15 @@ use koord_koordlet_protocols::{
     },
     nri::{Container, ContainerUpdate, Creation, LinuxResources, NriHandler, PodSandbox},
 };
-use koord_koordlet_resolver::{MountedFiles, Outcome, Resolver};
+use koord_koordlet_resolver::MountedFiles;
 use koord_runtime::clock::SharedClock;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::{nri, proxy};
 use crate::{
+    called::{Called, Done, carry_out},
     exchange::Input,
-    resctrl_groups::{GroupChange, ensure_group, recreate, remove_group},
 };
 
 /// Answers runtimes with the rules of an agent.
@@ -46,20 +42,6 @@ pub struct NodeFolders {
     pub resctrl: PathBuf,
     /// `/sys`.
     pub sys: PathBuf,
-}
-
-/// A call that was answered.
-#[derive(Clone, Debug)]
-pub struct Called {
-    pub(crate) response: Response,
-    pub(crate) done: Done,
-}
-
-/// What was done for a call before it was answered.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Done {
-    pub(crate) outcome: Outcome,
-    pub(crate) groups: Vec<GroupChange>,
 }
 
 impl HookCalls {
@@ -98,36 +80,6 @@ impl HookCalls {
     fn nri_sandbox(&self, stage: Stage, pod: PodSandbox) -> Result<(), HandlerError> {
         self.nri(|rules| ((), nri::nri_sandbox(stage, pod, rules)))
     }
-}
-
-/// Files of the pod and effects of a response. The files are compared with the kernel, and written in the order of the resolver.
-pub(crate) fn carry_out(response: &Response, files: &mut MountedFiles, resctrl: &Path, now: Moment) -> Done {
-    let mut done = Done { groups: effects(response, files, resctrl), ..Done::default() };
-    if !response.constraints.0.is_empty() {
-        let mut resolver = Resolver::new(std::time::Duration::MAX);
-        resolver.submit("RuntimeHooks", response.constraints.clone());
-        done.outcome = resolver.pass(now, files);
-    }
-    done
-}
-
-/// The effects of a response.
-pub(crate) fn effects(response: &Response, files: &mut MountedFiles, resctrl: &Path) -> Vec<GroupChange> {
-    let mut groups = Vec::new();
-    for effect in &response.effects {
-        match effect {
-            Effect::EnsureGroup(group) => {
-                groups.push(ensure_group(files.writer(), resctrl, &group.name, &group.schemata, &group.tasks));
-            }
-            Effect::RemoveGroup(group) => groups.push(remove_group(files.writer(), resctrl, group)),
-            Effect::RecreateFolder(folder) => {
-                if let Err(error) = recreate(folder) {
-                    tracing::warn!(folder = %folder.display(), %error, "a folder for a container cannot be made");
-                }
-            }
-        }
-    }
-    groups
 }
 
 /// What is answered for a call that has no answer of hooks.

@@ -7,8 +7,8 @@ use koord_koordlet_hooks::FailurePolicy;
 use koord_koordlet_protocols::nri::{ConnectionState, EventMask, NriClient, NriOptions};
 use tokio_util::sync::CancellationToken;
 
-use super::{Shared, call::failure_policy, report::Report, settings::NriSettings};
-use crate::capability::State;
+use super::{Shared, call::failure_policy, report::Report};
+use crate::{capability::State, settings::NriSettings};
 
 pub(super) const FEATURE: &str = "NRI";
 /// Runtimes disconnect a plugin that takes two seconds.

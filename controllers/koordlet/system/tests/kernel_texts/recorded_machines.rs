@@ -40,7 +40,7 @@ fn lscpu(text: &str) -> Vec<[u32; 4]> {
 #[test]
 fn cpus_of_recorded_machines_are_those_of_lscpu() {
     let Some(recordings) = recordings() else {
-        println!("SKIPPED: no recorded machines");
+        programs::skipped("recorded machines", "they are not beside the repository");
         return;
     };
     for (name, cpus, nodes, hyper_threads, vendor) in [
@@ -78,7 +78,7 @@ fn cpus_of_recorded_machines_are_those_of_lscpu() {
 #[test]
 fn resctrl_of_the_recorded_machine_is_read() {
     let Some(recordings) = recordings() else {
-        println!("SKIPPED: no recorded machines");
+        programs::skipped("recorded machines", "they are not beside the repository");
         return;
     };
     let tree = tree(&json(&recordings.join("fixtures/extra-resctrl.json")));
@@ -91,7 +91,7 @@ fn resctrl_of_the_recorded_machine_is_read() {
 #[test]
 fn disks_of_recorded_cases_are_those_that_were_limited() {
     let Some(recordings) = recordings() else {
-        println!("SKIPPED: no recorded machines");
+        programs::skipped("recorded machines", "they are not beside the repository");
         return;
     };
     let mut count = 0;

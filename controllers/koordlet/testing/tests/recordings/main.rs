@@ -22,7 +22,7 @@ fn corpora() -> Vec<(&'static str, Corpus)> {
     let mut corpora = vec![("own", Corpus::own())];
     match Corpus::recorded() {
         Some(corpus) => corpora.push(("recorded", corpus)),
-        None => println!("SKIPPED: there are no recordings of the original beside the repository"),
+        None => programs::skipped("recordings of the original", "they are not beside the repository"),
     }
     corpora
 }

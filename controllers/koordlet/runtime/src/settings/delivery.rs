@@ -52,7 +52,7 @@ const UNLIMITED: Duration = Duration::from_hours(24 * 365);
 
 impl NriSettings {
     /// The pauses between attempts to connect.
-    pub(super) fn backoff(&self) -> Backoff {
+    pub(crate) fn backoff(&self) -> Backoff {
         let cap = if self.pause_cap > UNLIMITED { PAUSE_MAX } else { self.pause_cap };
         // Pauses that have grown often enough stay as they are.
         let grown = Backoff { first: self.first_pause, factor: self.pause_factor, cap, jitter: 0.0 };
