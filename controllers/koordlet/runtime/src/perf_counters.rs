@@ -119,11 +119,11 @@ mod tests {
         let root =
             ["/sys/fs/cgroup/perf_event", "/sys/fs/cgroup"].into_iter().map(Path::new).find(|path| path.exists());
         let Some(root) = root else {
-            println!("SKIPPED counters: this machine has no cgroups");
+            programs::skipped("counters of cycles", "this machine has no cgroups");
             return;
         };
         match PerfCounters.open(root, 0) {
-            Err(error) => println!("SKIPPED counters: {error}"),
+            Err(error) => programs::skipped("counters of cycles", &error.to_string()),
             Ok(mut group) => {
                 std::hint::black_box((0..1_000_000_u64).fold(0_u64, |sum, number| sum ^ number.wrapping_mul(sum)));
                 assert!(group.read().unwrap().enabled_ns > 0);

@@ -255,7 +255,7 @@ mod tests {
             DefaultCard::default().apply_to("lo", None).unwrap();
         });
         if tested.is_none() {
-            eprintln!("SKIPPED: no network namespace may be made, or ip is not installed");
+            programs::skipped("traffic classes of a card", "no network namespace may be made, or ip is not installed");
         }
     }
 
@@ -271,7 +271,7 @@ mod tests {
             assert_eq!(classes::discipline(&mut routes, 1).unwrap(), Discipline::Foreign("htb".to_owned()));
         });
         if tested.is_none() {
-            eprintln!("SKIPPED: no network namespace may be made, or ip is not installed");
+            programs::skipped("traffic classes of a card", "no network namespace may be made, or ip is not installed");
         }
     }
 
