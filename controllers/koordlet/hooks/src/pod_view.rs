@@ -109,7 +109,7 @@ impl<'a> PodView<'a> {
     }
 }
 
-/// The beginning of a text that somebody wrote.
+/// The beginning of a text that a user wrote.
 fn excerpt(text: &str) -> &str {
     const CHARACTERS_MAX: usize = 80;
     text.char_indices().nth(CHARACTERS_MAX).and_then(|(end, _)| text.get(..end)).unwrap_or(text)

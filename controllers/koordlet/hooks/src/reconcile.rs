@@ -1,4 +1,4 @@
-//! The reconciler: what hooks want of all pods, whoever made their containers, and although somebody changed it since.
+//! The reconciler: what hooks want of all pods, whoever made their containers, and also after another program has changed it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -33,7 +33,7 @@ impl Wanted {
 }
 
 /// The value that follows from all constraints of a file: the exact value of the highest precedence, within all bounds. Of equal precedence the strategy that
-/// comes first wins. `None` when nobody wants an exact value, and the bounds hold for what the file says already.
+/// comes first wins. `None` when no constraint wants an exact value, and the bounds hold for what the file says already.
 pub fn decide(wanted: &[Wanted], actual: Option<&Value>) -> Option<Decision> {
     let mut exact: Option<&Wanted> = None;
     for candidate in wanted.iter().filter(|wanted| wanted.bound == Bound::Exactly) {

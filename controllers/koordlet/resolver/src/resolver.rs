@@ -56,7 +56,7 @@ pub enum State {
     Refused { reason: String, tries: u32, again: Option<Moment> },
     /// The kernel takes less than is wanted, and has that now.
     Cut { taken: Value, reason: String },
-    /// Somebody else writes the file, and is not fought.
+    /// Another program writes the file, which is left to it.
     Foreign { theirs: Value },
 }
 
@@ -78,7 +78,7 @@ pub struct Outcome {
     pub written: Vec<Written>,
     /// Refusals that are new, with what the file should say.
     pub refused: Vec<(Target, Value, String)>,
-    /// Files that somebody else has written for the third time.
+    /// Files that another program has written for the third time.
     pub foreign: Vec<(Target, Value)>,
     /// How many files of the pass the kernel does not have.
     pub unsupported: usize,

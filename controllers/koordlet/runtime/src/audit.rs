@@ -260,7 +260,7 @@ fn order(path: &Path) -> (String, u32) {
 
 impl Drop for AuditLog {
     fn drop(&mut self) {
-        // There is nobody left to report to.
+        // No receiver is left.
         let _ = self.flush();
     }
 }

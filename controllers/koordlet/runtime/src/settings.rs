@@ -24,7 +24,7 @@ pub struct Settings {
     /// Whether caches and bandwidth of resctrl groups are sampled.
     pub samples_resctrl: bool,
     pub kubelet: KubeletSettings,
-    /// Whether nothing is written into the files of the node, and nobody is evicted.
+    /// Whether nothing is written into the files of the node, and no pod is evicted.
     pub only_observes: bool,
     /// Whether NodeMetrics are reported.
     pub reports_node_metric: bool,

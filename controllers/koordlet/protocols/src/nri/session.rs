@@ -255,7 +255,7 @@ impl Session {
     }
 
     fn configure(&mut self, request: ConfigureRequest) -> Bytes {
-        // A wrong configuration in the runtime costs its own wishes, not the connection.
+        // A wrong configuration in the runtime loses its own settings, not the connection.
         let (events, configuration_error) = match EventMask::configured(&request.config, self.events) {
             Ok(events) => (events, None),
             Err(error) => (self.events, Some(error)),

@@ -88,7 +88,7 @@ impl Agent {
         let mut ids = BTreeSet::new();
         let mut error = None;
         let means = if self.settings.only_observes {
-            error = Some("--observe-only is set: nobody is evicted".to_owned());
+            error = Some("--observe-only is set: no pod is evicted".to_owned());
             Means::Api
         } else if self.settings.eviction.only_by_api {
             let id = self.next_id();

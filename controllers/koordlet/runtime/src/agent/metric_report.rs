@@ -130,7 +130,7 @@ impl Reporting {
                 capabilities.active(FEATURE);
                 self.notice_pruned(body);
             }
-            // Somebody else has changed the object: the watch shows it soon.
+            // Another client has changed the object: the watch shows it soon.
             (Some(_), Ok((409, _))) => self.report = Some(now + Duration::from_secs(1)),
             (error, _) => {
                 self.report = Some(now + FAILURE_PAUSE);

@@ -91,7 +91,7 @@ impl DefaultCard {
     }
 }
 
-/// Whether the card has our discipline with our classes: an empty one may be of somebody else.
+/// Whether the card has our discipline with our classes: an empty one may be of another program.
 fn is_ours(routes: &mut Socket, card: i32) -> io::Result<bool> {
     let has = classes::discipline(routes, card)? == Discipline::Ours;
     let known = if has { classes::classes(routes, card)? } else { BTreeMap::new() };
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_discipline_of_somebody_else_is_left_alone() {
+    fn the_discipline_of_another_program_is_left_alone() {
         let tested = in_own_network(|| {
             let status = Command::new("tc").args("qdisc add dev lo root handle 8: htb".split(' ')).status();
             assert!(status.unwrap().success());

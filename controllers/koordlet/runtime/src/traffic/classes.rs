@@ -39,7 +39,7 @@ pub(super) enum Discipline {
     /// The one that the kernel chose.
     Default,
     Ours,
-    /// Of somebody else, with its kind.
+    /// Of another program, with its kind.
     Foreign(String),
 }
 
