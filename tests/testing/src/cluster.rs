@@ -233,7 +233,7 @@ fn server(clock: SharedClock, reviews: &Reviews) -> Result<Server> {
         conversion: Some(conversion),
         pages: vec![Box::new(StandardPages::default())],
         garbage_collection: Some(GARBAGE_COLLECTION),
-        journal: None,
+        ..Parts::default()
     };
     Ok(Server::new(core, parts))
 }
