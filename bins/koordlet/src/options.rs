@@ -54,7 +54,7 @@ options! {
         /// Requests that may come at once.
         #[arg(long, default_value_t = 30, value_name = "NUMBER")]
         kube_api_burst: u32,
-        /// Write nothing into the files of the node and evict nobody: measure and report alone. The agent needs no privileges then.
+        /// Write nothing into the files of the node and evict no pod: measure and report alone. The agent needs no privileges then.
         observe_only: bool = switch "false",
 
         /// Where the hierarchies of cgroups are mounted.

@@ -197,6 +197,8 @@ impl Outside {
                 tokio::spawn(async move {
                     let result = match api.write(&write).await {
                         Ok(answer) => Ok((answer.code, answer.body)),
+                        // Refused because the object has changed since it was read.
+                        Err(error) if error.stale => Ok((409, error.message)),
                         Err(error) => Err(error.message),
                     };
                     answer(Input::Written { id, result });

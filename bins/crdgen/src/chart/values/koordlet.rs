@@ -24,7 +24,7 @@ pub(super) struct Koordlet {
     /// Feature gates of the agent, such as "BECPUEvict=true,CPICollector=true". Empty for those that the original's chart sets:
     /// BECPUEvict, BEMemoryEvict, CgroupReconcile and Accelerators. The pods get the capabilities and mounts that the gates need.
     features: String,
-    /// Added. Whether the agent only measures and reports: it writes no file of the node, evicts nobody, and has no capability.
+    /// Added. Whether the agent only measures and reports: it writes no file of the node, evicts no pod, and has no capability.
     observe_only: bool,
     /// Added. Whether the container is privileged. Only kernels and gates that write below /proc/sys need it: SystemConfig, and group
     /// identity on kernels of Anolis.
