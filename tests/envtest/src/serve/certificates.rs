@@ -1,6 +1,12 @@
 //! A certificate authority, and the certificates that it signs for the server and its clients.
 
-use std::{fs, net::IpAddr, path::Path, sync::Arc};
+use std::{
+    fs::{self, DirBuilder},
+    net::IpAddr,
+    os::unix::fs::DirBuilderExt as _,
+    path::Path,
+    sync::Arc,
+};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
@@ -81,7 +87,7 @@ impl Authority {
             return Ok(known);
         }
         let fresh = Self::new()?;
-        let _ = fs::create_dir_all(folder);
+        let _ = DirBuilder::new().recursive(true).mode(0o700).create(folder);
         let _ = write_private(&folder.join(KEY_FILE), &fresh.key.serialize_pem());
         let _ = write_private(&folder.join(CERTIFICATE_FILE), &fresh.pem);
         Ok(fresh)
