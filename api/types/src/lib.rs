@@ -41,6 +41,17 @@
 //! | [`koord_descheduler_runtime`](../koord_descheduler_runtime/index.html) | how caches become the descheduler's snapshot, and how its passes are carried out |
 //! | [`koord_descheduler_assembly`](../koord_descheduler_assembly/index.html) | a descheduler put together of a configuration |
 //! | [`koord_descheduler_testing`](../koord_descheduler_testing/index.html) | clusters for the tests of strategies |
+//! | [`koord_koordlet_system`](../koord_koordlet_system/index.html) | the files of a node: cgroups, counters, topology, resctrl, parsed and written |
+//! | [`koord_koordlet_framework`](../koord_koordlet_framework/index.html) | what strategies and hooks of the node agent share: pods, the node, and what they want of a file |
+//! | [`koord_koordlet_metrics`](../koord_koordlet_metrics/index.html) | what is measured on a node, and what is predicted from it |
+//! | [`koord_koordlet_qos`](../koord_koordlet_qos/index.html) | the QoS strategies of the node agent |
+//! | [`koord_koordlet_hooks`](../koord_koordlet_hooks/index.html) | what containers get that Kubernetes does not give them |
+//! | [`koord_koordlet_resolver`](../koord_koordlet_resolver/index.html) | one value for each file of a node, and the order in which files are written |
+//! | [`koord_koordlet_devices`](../koord_koordlet_devices/index.html) | GPUs, RDMA network cards and other accelerators of a node |
+//! | [`koord_koordlet_protocols`](../koord_koordlet_protocols/index.html) | the wire protocols of the node agent: NRI, hook server, pod-resources, CRI |
+//! | [`koord_koordlet_reports`](../koord_koordlet_reports/index.html) | what the node agent reports: NodeMetric, NodeResourceTopology |
+//! | [`koord_koordlet_runtime`](../koord_koordlet_runtime/index.html) | the node agent, and what is around it: kubelet, API server, runtime, files, clock |
+//! | [`koord_koordlet_testing`](../koord_koordlet_testing/index.html) | recorded cases of the node agent, played in virtual time |
 //!
 //! The programs, with little more than flags and wiring in them, and what is written with the library as other projects would:
 //!
@@ -49,6 +60,7 @@
 //! | [`koord_manager`](../koord_manager/index.html) | controllers and webhooks |
 //! | [`koord_scheduler`](../koord_scheduler/index.html) | the scheduler |
 //! | [`koord_descheduler`](../koord_descheduler/index.html) | the descheduler |
+//! | [`koordlet`](../koordlet/index.html) | the node agent |
 //! | [`koordctl`](../koordctl/index.html) | the command line, and `koordctl up`: a small cluster in one process |
 //! | [`koord_envtest`](../koord_envtest/index.html) | the embedded API server |
 //! | [`crdgen`](../crdgen/index.html) | writes what follows from the declared kinds: definitions, roles, reference pages |
@@ -66,6 +78,7 @@
 //! | [`integration`](../integration/index.html) | what the integration suite stands on: kubectl, helm and a real kube-apiserver |
 //! | [`programs`](../programs/index.html) | programs as processes of a test |
 //! | [`allocations`](../allocations/index.html) | how often a test allocates memory |
+//! | [`fake_nvml`](../fake_nvml/index.html) | NVIDIA's library for tests: a shared library with the functions that koordlet calls |
 //! | [`goals`](../goals/index.html) | which goals of measurements are known to be missed |
 //! | [`fuzz_rules`](../fuzz_rules/index.html) | what must hold for any input |
 
