@@ -18,6 +18,6 @@ pub fn rbac_rules() -> Vec<RbacRule> {
         RbacRule::new("slo.koordinator.sh", "nodemetrics/status", &["update"]),
         RbacRule::new("topology.node.k8s.io", "noderesourcetopologies", &["get", "list", "watch", "create", "patch"]),
         RbacRule::new("scheduling.koordinator.sh", "devices", &["get", "list", "watch", "create", "patch"]),
-        RbacRule::new("events.k8s.io", "events", &["create", "patch"]),
+        RbacRule::new("", "events", &["create", "patch"]),
     ]
 }

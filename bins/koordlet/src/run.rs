@@ -22,7 +22,7 @@ use koord_program::{
     ControllerSettings, Dependencies, Program,
     component::{api_server, warn_of_flags},
 };
-use koord_runtime::metrics::Exposition;
+use koord_runtime::{events::EventGroup, metrics::Exposition};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -132,6 +132,8 @@ pub async fn run_with(
     let inputs = worker.inputs();
     let mut manager = program.manager_led_by(|_| None);
     manager.show_all_metrics_at_once();
+    // As the original's: readers find its component in `source`.
+    manager.write_events_through(EventGroup::Core);
     if audits {
         manager.serve_also(audit_pages(Arc::clone(&agent), Arc::clone(&clock), random.clone()));
     }

@@ -39,7 +39,10 @@ pub struct Recorder {
 
 /// The other end of a [`Recorder`].
 #[derive(Debug)]
-pub struct EventQueue(Arc<Waiting>);
+pub struct EventQueue {
+    waiting: Arc<Waiting>,
+    group: EventGroup,
+}
 
 #[derive(Debug, Default)]
 struct Waiting {
@@ -66,7 +69,7 @@ impl Recorder {
     /// A recorder and its other end.
     pub fn new(clock: SharedClock) -> (Self, EventQueue) {
         let waiting = Arc::<Waiting>::default();
-        (Self { waiting: Arc::clone(&waiting), clock }, EventQueue(waiting))
+        (Self { waiting: Arc::clone(&waiting), clock }, EventQueue { waiting, group: EventGroup::default() })
     }
 }
 
@@ -83,19 +86,24 @@ impl EventSink for Recorder {
 // === impl EventQueue ===
 
 impl EventQueue {
+    /// Events are written through this group. Without a permission for `events.k8s.io`, they go through the core group in any case.
+    pub fn set_group(&mut self, group: EventGroup) {
+        self.group = group;
+    }
+
     /// The event that waits for longest.
     async fn next(&mut self) -> (Recorded, u32, Timestamp) {
         loop {
             if let Some(next) = self.take() {
                 return next;
             }
-            self.0.arrived.notified().await;
+            self.waiting.arrived.notified().await;
         }
     }
 
     /// The same, if one waits.
     fn take(&self) -> Option<(Recorded, u32, Timestamp)> {
-        self.0.events.lock().take()
+        self.waiting.events.lock().take()
     }
 }
 
@@ -145,6 +153,7 @@ impl EventWriter {
     pub async fn run(self, stop: CancellationToken) {
         let mut queue = self.queue.lock().await;
         let (mut correlator, mut obstacle) = (Correlator::new(self.host.as_str()), Obstacle::default());
+        correlator.set_group(queue.group);
         let mut sweep = self.clock.sleep(Correlator::SWEEP);
         loop {
             tokio::select! {

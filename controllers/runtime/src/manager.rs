@@ -19,6 +19,7 @@ use crate::{
     controller::{Attempt, Worker},
     core::Core,
     election::Candidate,
+    events::EventGroup,
     follow::Follower,
     health::Health,
     lease::{LeaderElectionConfig, Leadership},
@@ -139,6 +140,11 @@ impl Manager {
     /// was given as its event sink.
     pub fn new(core: Core, client: Client, events: EventQueue, settings: Settings) -> Self {
         Self::timed_by(SystemClock::shared(), core, client, events, settings)
+    }
+
+    /// Writes events through this group, instead of `events.k8s.io`.
+    pub fn write_events_through(&mut self, group: EventGroup) {
+        self.events.set_group(group);
     }
 
     /// A manager whose leases, waits and timeouts follow another clock than the operating system's: for simulations,

@@ -26,7 +26,7 @@ pub enum EventGroup {
     /// `events.k8s.io/v1`.
     #[default]
     Events,
-    /// The core group: for roles that grant nothing else.
+    /// The core group: for roles that grant nothing else, and for readers who look for the component in `source`, which the other group does not take.
     Core,
 }
 
@@ -200,6 +200,9 @@ impl Correlator {
             message: shortened(&event.message, MESSAGE_BYTES_MAX),
             reporter: component, "reportingInstance": format!("{component}-{}", self.host),
         });
+        if self.group == EventGroup::Core {
+            written["source"] = json!({"component": component, "host": self.host});
+        }
         if times > 1 {
             written["series"] = series(times, now);
         }
@@ -326,6 +329,7 @@ mod tests {
         let core = object(EventGroup::Core, event("a", "it is very odd"));
         assert_eq!((&core["involvedObject"], &core["message"]), (&about, &json!("it is very odd")));
         assert_eq!((&core["apiVersion"], &core["reportingComponent"]), (&json!("v1"), &json!("c")));
+        assert_eq!((&core["source"], &new["source"]), (&json!({"component": "c", "host": "h"}), &Value::Null));
         let long = object(EventGroup::Events, event("a", &"ö".repeat(2000)));
         assert_eq!(long["note"].as_str().unwrap().len(), MESSAGE_BYTES_MAX);
     }

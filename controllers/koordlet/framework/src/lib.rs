@@ -8,6 +8,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod constraint;
+mod host_application;
 mod kubelet;
 mod node;
 mod pod;
@@ -15,6 +16,7 @@ mod slo;
 mod topology;
 
 pub use constraint::{Bound, Constraint, Constraints, Precedence, Reason, Target};
+pub use host_application::host_application_cgroup;
 pub use kubelet::{DOCKER_TYPE, PodList, PodListError, PodReader, RefusedPod, read_pod};
 pub use node::Node;
 pub use pod::{Container, ContainerKind, ContainerState, Phase, Pod, Volume};

@@ -30,7 +30,6 @@ mod cpuset;
 mod gpu;
 mod group_identity;
 mod hook;
-mod host_application;
 pub mod network;
 mod node_constraints;
 mod normalization;
@@ -53,7 +52,6 @@ pub use adjustment::{Adjustment, Device, Effect, HookError, Mount, Response, Run
 pub use core_sched::{CookieBook, CookieChange, Member};
 pub use gpu::GpuOptions;
 pub use hook::{HOOKS, Hook, HookRow, Hooks, Level};
-pub use host_application::host_application_cgroup;
 pub use node_constraints::on_stop;
 pub use oom_score::OomScore;
 pub use proxy_configuration::{PROXY_CONFIGURATION_FILE, proxy_configuration};

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use koord_koordlet_framework::{Constraints, Precedence, Reason};
+use koord_koordlet_framework::{Constraints, Precedence, Reason, host_application_cgroup};
 use koord_koordlet_system::{CgroupPath, Kernel, Layout, QosFolder, Resource, Value};
 use koord_types::qos::QosClass;
 
 use crate::{
     cpuset::CpusetRule,
-    host_application::host_application_cgroup,
     refused::{Refused, Subject},
     rules::Rules,
     values::Values,

@@ -23,7 +23,7 @@ pub use all::{CollectorSettings, Collectors};
 pub use best_effort::BestEffortCollector;
 pub use cold_pages::ColdPageCollector;
 pub use cycles::{COUNTERS_MAX, CounterGroup, CounterReading, CpuCounters, CyclesCollector};
-pub use host_application::{HostApplicationCollector, host_application_cgroup};
+pub use host_application::HostApplicationCollector;
 pub use node_resource::{NodeCollector, NodeUsage, NumaUsage};
 pub use pod_resource::{ContainerSampling, PodCollector, PodsUsage};
 pub use pressure::{PressureCollector, PressureReading};

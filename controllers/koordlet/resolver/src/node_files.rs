@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io, path::PathBuf};
 
 use koord_koordlet_framework::Target;
 use koord_koordlet_system::{
-    CgroupPath, Cgroups, Form, Kernel, ReadError, Resource, Value, ValueError, Writer, is_gone, read,
+    CgroupPath, Cgroups, Form, Kernel, ReadError, Resource, Value, ValueError, Version, Writer, is_gone, read,
 };
 
 /// Reads and writes what targets say.
@@ -15,6 +15,10 @@ pub trait NodeFiles {
     ///
     /// It is gone, or cannot be read.
     fn read(&self, target: &Target) -> Result<Value, ReadError>;
+
+    /// Whether the target shows another number than the one that is written for a value, although it means the same: v1 shows no limit as the largest number of
+    /// whole pages.
+    fn is_rounded(&self, target: &Target, value: &Value) -> bool;
 
     /// Makes the target say a value.
     ///
@@ -111,6 +115,14 @@ impl NodeFiles for MountedFiles {
         }
     }
 
+    fn is_rounded(&self, target: &Target, value: &Value) -> bool {
+        let (Target::Cgroup { cgroup, resource }, Value::Unlimited) = (target, value) else { return false };
+        let version = self.cgroups.layout().version;
+        let shown = self.cgroups.text(cgroup, *resource).ok();
+        let written = resource.row().text(version, value).ok();
+        version == Version::V1 && shown.as_deref().map(str::trim) != written.as_deref()
+    }
+
     fn write(&mut self, target: &Target, value: &Value) -> Result<(), WriteError> {
         let version = self.cgroups.layout().version;
         let text = match target {
@@ -160,6 +172,10 @@ impl NodeFiles for PlannedFiles<'_> {
         self.written.get(target).map_or_else(|| self.files.read(target), |value| Ok(value.clone()))
     }
 
+    fn is_rounded(&self, target: &Target, value: &Value) -> bool {
+        !self.written.contains_key(target) && self.files.is_rounded(target, value)
+    }
+
     fn write(&mut self, target: &Target, value: &Value) -> Result<(), WriteError> {
         self.written.insert(target.clone(), value.clone());
         Ok(())
@@ -197,6 +213,29 @@ mod tests {
         }
         files.write(&target, &cpus("0-7")).unwrap();
         assert_eq!(files.read(&target).unwrap(), cpus("0-7"));
+    }
+
+    #[test]
+    fn v1_shows_no_limit_as_another_number_than_is_written() {
+        use koord_koordlet_system::{Driver, KernelWriter, Layout};
+        for (version, shown, is_rounded) in [
+            (Version::V1, "9223372036854771712\n", true),
+            (Version::V1, "9223372036854775807\n", false),
+            (Version::V2, "max\n", false),
+        ] {
+            let root = tempfile::tempdir().unwrap();
+            let layout = Layout { version, driver: Driver::Systemd };
+            let cgroups = Cgroups::new(root.path().to_owned(), layout);
+            let cgroup = CgroupPath::new("kubepods.slice");
+            let path = cgroups.path(&cgroup, Resource::MemoryHigh).unwrap();
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, shown).unwrap();
+            let files = MountedFiles::new(cgroups, Box::new(KernelWriter));
+            let target = Target::Cgroup { cgroup, resource: Resource::MemoryHigh };
+            assert_eq!(files.read(&target).unwrap(), Value::Unlimited);
+            assert_eq!(files.is_rounded(&target, &Value::Unlimited), is_rounded, "{version:?} {shown}");
+            assert!(!files.is_rounded(&target, &Value::Amount(4096)));
+        }
     }
 
     #[test]

@@ -207,7 +207,9 @@ impl Resolver {
         let is_changed = file.decision != decision;
         file.decision = decision;
         let value = &file.decision.as_ref()?.value;
-        if actual.as_ref() == Some(value) {
+        // No limit is written once, also over a number that means none, as the original does: what reads the file finds the same number on every node.
+        let is_written_once = file.state == State::New && node.is_rounded(target, value);
+        if actual.as_ref() == Some(value) && !is_written_once {
             file.agrees();
             return None;
         }

@@ -2,7 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used)]
 
-use std::{collections::BTreeMap, io, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    time::Duration,
+};
 
 use koord_core::clock::Moment;
 use koord_koordlet_framework::{Constraints, Precedence, Reason, Target};
@@ -14,6 +18,8 @@ use koord_koordlet_system::{CgroupPath, ReadError, Resource, Value};
 struct Kernel {
     values: BTreeMap<Target, Value>,
     log: Vec<String>,
+    /// Targets that show no limit as another number than the one that is written.
+    rounded: BTreeSet<Target>,
     /// The errno with which a write fails.
     refuses: BTreeMap<Target, i32>,
 }
@@ -31,6 +37,10 @@ impl Kernel {
 impl NodeFiles for Kernel {
     fn read(&self, target: &Target) -> Result<Value, ReadError> {
         self.values.get(target).cloned().ok_or(ReadError::Gone { path: target.to_string().into() })
+    }
+
+    fn is_rounded(&self, target: &Target, _: &Value) -> bool {
+        self.rounded.contains(target)
     }
 
     fn write(&mut self, target: &Target, value: &Value) -> Result<(), WriteError> {
@@ -106,6 +116,21 @@ fn at(seconds: u64) -> Moment {
 
 fn resolver() -> Resolver {
     Resolver::new(Duration::from_mins(1))
+}
+
+#[test]
+fn no_limit_is_written_once_over_another_number_that_means_none() {
+    let (mut kernel, mut resolver) = (Kernel::default(), resolver());
+    for pod in ["be/a", "be/b"] {
+        kernel.set(pod, Resource::MemoryHigh, Value::Unlimited);
+    }
+    kernel.rounded.insert(target("be/a", Resource::MemoryHigh));
+    let wanted = ["be/a", "be/b"].map(|pod| (pod, Resource::MemoryHigh, Value::Unlimited));
+    for minute in 0..3 {
+        resolver.submit("CgroupReconcile", constraints(wanted.clone()));
+        resolver.pass(at(minute * 61), &mut kernel);
+    }
+    assert_eq!(kernel.log, ["be/a/memory.high=unlimited"]);
 }
 
 #[test]

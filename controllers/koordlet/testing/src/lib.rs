@@ -69,7 +69,7 @@ pub const KNOWN_DIFFERENCES: &str = include_str!("../data/known-differences.txt"
 pub use self::{
     agent::{Agent, Answer, ApiRequest, Event, Input, Output, Setup, Start},
     case::{Call, Case, Corpus, FileChange, MetricsWanted, Step},
-    compare::{Difference, compare, lines, means_the_same},
+    compare::{Difference, compare, lines, names_the_same_cpus},
     counters::Counters,
     fixtures::{CgroupFiles, Fixtures, Machine},
     kernel::{FixtureKernel, Written},

@@ -12,7 +12,7 @@ use crate::{
     agent::Event,
     api_server::ApiServer,
     case::Case,
-    compare::{BEFORE, is_limit},
+    compare::{BEFORE, is_cpuset},
     kernel::{Written, whole_quota},
     names::{Names, text},
     pattern::matches,
@@ -138,17 +138,17 @@ impl Scene<'_> {
         }
         let mut seen =
             Map::from_iter([("files".to_owned(), Value::Object(files)), ("rewritten".to_owned(), json!(rewritten))]);
-        seen.insert(BEFORE.to_owned(), Value::Object(self.limits_before()));
+        seen.insert(BEFORE.to_owned(), Value::Object(self.cpusets_before()));
         seen
     }
 
-    /// What files of limits said before the agent, where the original has changed them.
-    fn limits_before(&self) -> Map<String, Value> {
+    /// What cpusets said before the agent, where the original has changed them.
+    fn cpusets_before(&self) -> Map<String, Value> {
         let snapshots = self.case.recorded["snapshots"].as_object().into_iter().flatten().map(|(_, state)| state);
         let states = snapshots.chain([&self.case.recorded]);
         let paths = states.flat_map(|state| state["files"].as_object().into_iter().flatten()).map(|(path, _)| path);
-        let limits = paths.filter(|path| is_limit(path));
-        limits.filter_map(|path| Some((path.clone(), json!(self.files.get(path)?)))).collect()
+        let cpusets = paths.filter(|path| is_cpuset(path));
+        cpusets.filter_map(|path| Some((path.clone(), json!(self.files.get(path)?)))).collect()
     }
 
     fn work_files(&self, seen: &mut Map<String, Value>) {

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf, sync::Arc};
 
-use koord_koordlet_framework::Pod;
+use koord_koordlet_framework::{Pod, host_application_cgroup};
 use koord_koordlet_system::{
     CgroupPath, Cgroups, KeptFile, Kernel as _, MemInfo, MemoryStat, Resource, Roots, Version, Writer,
     parse_cold_page_bytes,
@@ -10,7 +10,6 @@ use koord_koordlet_system::{
 use koord_types::node_slo::HostApplicationSpec;
 
 use super::{
-    host_application::host_application_cgroup,
     kept_pods::KeptPods,
     pod_resource::file,
     reader::{Activity, Reader, Time},
@@ -88,7 +87,7 @@ impl ColdPageCollector {
     pub fn set_applications(&mut self, applications: &[HostApplicationSpec]) {
         let layout = self.cgroups.layout();
         let files = |spec: &HostApplicationSpec| {
-            let cgroup = host_application_cgroup(layout, spec)?;
+            let cgroup = host_application_cgroup(layout, spec).ok()?;
             Some((spec.name.as_str().into(), ColdFiles::new(&self.cgroups, &cgroup)))
         };
         self.applications = applications.iter().filter_map(files).collect();

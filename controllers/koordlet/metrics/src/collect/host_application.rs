@@ -1,16 +1,13 @@
 //! CPU and memory of applications that run outside of pods.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use koord_core::clock::Moment;
+use koord_koordlet_framework::host_application_cgroup;
 use koord_koordlet_system::{
-    CgroupPath, Cgroups, KeptFile, Kernel as _, Layout, MemoryStat, QosFolder, Resource, Version, parse_counter,
-    parse_cpu_usage_v2_ns,
+    CgroupPath, Cgroups, KeptFile, Kernel as _, MemoryStat, Resource, Version, parse_counter, parse_cpu_usage_v2_ns,
 };
-use koord_types::{
-    node_slo::{CgroupBase, HostApplicationSpec},
-    qos::QosClass,
-};
+use koord_types::node_slo::HostApplicationSpec;
 
 use super::{
     node_resource::NodeUsage,
@@ -51,13 +48,13 @@ impl HostApplicationCollector {
         self.applications.is_some()
     }
 
-    /// Takes the applications that there are now; `None` without a NodeSLO: nothing is collected then. Applications whose cgroup would be outside of the tree
-    /// of cgroups are left out.
+    /// Takes the applications that there are now; `None` without a NodeSLO: nothing is collected then. Applications whose cgroup is refused are left out; hooks
+    /// report them.
     pub fn set_applications(&mut self, applications: Option<&[HostApplicationSpec]>) {
         let mut old = self.applications.take().unwrap_or_default();
         let layout = self.cgroups.layout();
         let kept = |spec: &HostApplicationSpec| {
-            let cgroup = host_application_cgroup(layout, spec)?;
+            let cgroup = host_application_cgroup(layout, spec).ok()?;
             let same = old.iter().position(|old| *old.name == *spec.name && old.cgroup == cgroup);
             Some(match same {
                 Some(at) => old.swap_remove(at),
@@ -146,34 +143,8 @@ impl ApplicationFiles {
     }
 }
 
-/// The cgroup of an application: where its path says, else `host-latency-sensitive/NAME` for LSE, LSR and LS, `host-best-effort/NAME` for BE, and `NAME` for
-/// others. `None` for a path with `..` in it, and for one that is empty.
-pub fn host_application_cgroup(layout: Layout, application: &HostApplicationSpec) -> Option<CgroupPath> {
-    let (base, path) = if let Some(path) = &application.cgroup_path {
-        let base = match path.base {
-            Some(CgroupBase::Kubepods) => layout.qos(QosFolder::Guaranteed),
-            Some(CgroupBase::KubepodsBurstable) => layout.qos(QosFolder::Burstable),
-            Some(CgroupBase::KubepodsBesteffort) => layout.qos(QosFolder::BestEffort),
-            Some(CgroupBase::CgroupRoot | CgroupBase::Other(_)) | None => CgroupPath::root(),
-        };
-        (base, Path::new(path.parent_dir.trim_start_matches('/')).join(path.relative_path.trim_start_matches('/')))
-    } else {
-        let base = match application.qos {
-            Some(QosClass::Lse | QosClass::Lsr | QosClass::Ls) => CgroupPath::new("host-latency-sensitive"),
-            Some(QosClass::Be) => CgroupPath::new("host-best-effort"),
-            _ => CgroupPath::root(),
-        };
-        (base, application.name.trim_start_matches('/').into())
-    };
-    let is_plain =
-        path.components().all(|part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
-    let cgroup = base.child(path.to_str()?.trim_matches('/'));
-    (is_plain && !cgroup.as_str().is_empty()).then_some(cgroup)
-}
-
 #[cfg(test)]
 mod tests {
-    use koord_koordlet_system::Driver;
 
     use super::*;
     use crate::{
@@ -188,31 +159,6 @@ mod tests {
 
     fn application(text: &str) -> HostApplicationSpec {
         serde_json::from_str(text).unwrap()
-    }
-
-    #[test]
-    fn a_cgroup_follows_from_the_path_or_from_the_class() {
-        let layout = Layout { version: Version::V2, driver: Driver::Cgroupfs };
-        for (text, cgroup) in [
-            (r#"{"name":"a","qos":"LS"}"#, Some("host-latency-sensitive/a")),
-            (r#"{"name":"a","qos":"LSR"}"#, Some("host-latency-sensitive/a")),
-            (r#"{"name":"a","qos":"BE"}"#, Some("host-best-effort/a")),
-            (r#"{"name":"a","qos":"SYSTEM"}"#, Some("a")),
-            (
-                r#"{"name":"a","qos":"BE","cgroupPath":{"base":"CgroupRoot","parentDir":"x","relativePath":"y"}}"#,
-                Some("x/y"),
-            ),
-            (
-                r#"{"name":"a","cgroupPath":{"base":"KubepodsBesteffort","relativePath":"y/"}}"#,
-                Some("kubepods/besteffort/y"),
-            ),
-            (r#"{"name":"a","cgroupPath":{"base":"Kubepods","parentDir":"/x/"}}"#, Some("kubepods/x")),
-            (r#"{"name":"a","cgroupPath":{"base":"Kubepods","parentDir":"../x"}}"#, None),
-            (r#"{"name":""}"#, None),
-        ] {
-            let found = host_application_cgroup(layout, &application(text));
-            assert_eq!(found.as_ref().map(CgroupPath::as_str), cgroup, "{text}");
-        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, time::Instant};
 
 use koord_koordlet_testing::{
     Agent, Case, Corpus, Fixtures, KNOWN_DIFFERENCES, Outcome, PROCESS_CASES, Setup, Tree, check_all, lines,
-    means_the_same, scratch_folder,
+    names_the_same_cpus, scratch_folder,
 };
 use serde_json::Value;
 
@@ -39,7 +39,7 @@ fn is_nothing_recorded(case: &Case, tree: &Tree) -> bool {
     // What meant the same before was written without need.
     let is_rewritten = |(path, text): (&String, &Value)| {
         let before = tree.files.get(path);
-        text.as_str().zip(before).is_some_and(|(text, before)| means_the_same(path, text, before))
+        text.as_str().zip(before).is_some_and(|(text, before)| names_the_same_cpus(path, text, before))
     };
     let has_no_files = |files: &Value| files.as_object().into_iter().flatten().all(is_rewritten);
     let snapshots = recorded["snapshots"].as_object().into_iter().flatten().map(|(_, snapshot)| snapshot);

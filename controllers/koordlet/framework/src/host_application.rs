@@ -62,6 +62,13 @@ mod tests {
             (json!({"name": "a", "qos": "LSR"}), Ok("host-latency-sensitive/a")),
             (json!({"name": "b", "qos": "BE"}), Ok("host-best-effort/b")),
             (json!({"name": "c"}), Ok("c")),
+            (json!({"name": "c", "qos": "SYSTEM"}), Ok("c")),
+            (json!({"name": ""}), Err("the path is the root of the hierarchy")),
+            (
+                json!({"name": "c", "qos": "BE", "cgroupPath": {"base": "CgroupRoot", "parentDir": "x", "relativePath": "y"}}),
+                Ok("x/y"),
+            ),
+            (json!({"name": "c", "cgroupPath": {"base": "Kubepods", "parentDir": "/x/"}}), Ok("kubepods/x")),
             (
                 json!({"name": "d", "cgroupPath": {"base": "KubepodsBesteffort", "parentDir": "hadoop/", "relativePath": "yarn"}}),
                 Ok("kubepods/besteffort/hadoop/yarn"),
