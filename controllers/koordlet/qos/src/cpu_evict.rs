@@ -5,7 +5,7 @@ mod satisfaction;
 use std::time::Duration;
 
 use koord_core::clock::Moment;
-use koord_koordlet_framework::{Node, NodeSlo, Reason};
+use koord_koordlet_framework::{Node, Reason};
 use koord_koordlet_metrics::{Measure, Subject};
 use koord_types::resource_names::BATCH_CPU;
 
@@ -14,6 +14,7 @@ use crate::{
     allocatable::{self, Allocatable},
     cool_down::CoolDown,
     eviction::{EvictionRound, Release, ReleaseKind, Task, best_effort, by_priority},
+    evictor::{Evictor, Situation},
     feature::Feature,
     input::Input,
     outcome::{Note, Outcome},
@@ -22,9 +23,7 @@ use crate::{
 
 /// The strategy of features `BECPUEvict`, `CPUAllocatableEvict` and `CPUEvict`.
 #[derive(Debug)]
-pub struct CpuEvict {
-    cool_down: CoolDown,
-}
+pub struct CpuEvict(Evictor);
 
 const FEATURES: [Feature; 3] = [Feature::BeCpuEvict, Feature::CpuAllocatableEvict, Feature::CpuEvict];
 
@@ -35,42 +34,27 @@ const USAGE: &str = "NodeSLO resourceUsedThresholdWithBE.cpuEvictThresholdPercen
 impl CpuEvict {
     /// Evicts at most once in `cool_down`, and not in the first one after the start.
     pub fn new(cool_down: Duration, start: Moment) -> Self {
-        Self { cool_down: CoolDown::new(cool_down, Some(start)) }
+        let cool_down = CoolDown::new(cool_down, Some(start));
+        Self(Evictor::new(FEATURES, "CPU", Node::capacity_milli_cpu, cool_down))
     }
 
     /// Decides whether pods are evicted now. A round that is given out has to come back through [`CpuEvict::finish`].
     pub fn run(&mut self, input: &Input<'_>) -> Outcome {
-        if !FEATURES.iter().any(|feature| input.features.is_on(*feature)) || !self.cool_down.is_over(input.now) {
-            return Outcome::unchanged();
-        }
-        let Some(slo) = input.slo else { return Outcome::skipped("no NodeSLO was received yet") };
-        if slo.threshold.enable != Some(true) {
-            return Outcome { notes: Some(Vec::new()), ..Outcome::default() };
-        }
-        let Some(node) = input.node.filter(|node| node.capacity_milli_cpu() > 0) else {
-            return Outcome::skipped("the CPU capacity of the node is not known");
-        };
-        let mut notes = Vec::new();
-        let tasks =
-            FEATURES.into_iter().filter(|feature| input.features.is_on(*feature)).filter_map(|feature| match feature {
-                Feature::BeCpuEvict => by_satisfaction(input, node, slo, &mut notes),
-                Feature::CpuAllocatableEvict => by_allocatable(input, node, slo, &mut notes),
-                _ => by_usage(input, node, slo, &mut notes),
-            });
-        let evictions = EvictionRound::new(tasks.collect(), input.evicted);
-        if evictions.is_some() {
-            self.cool_down.hand_out(input.now);
-        }
-        Outcome { evictions, notes: Some(notes), ..Outcome::default() }
+        self.0.run(input, |feature, situation, notes| match feature {
+            Feature::BeCpuEvict => by_satisfaction(situation, notes),
+            Feature::CpuAllocatableEvict => by_allocatable(situation, notes),
+            _ => by_usage(situation, notes),
+        })
     }
 
     /// Takes a round back when all of it was carried out.
     pub fn finish(&mut self, round: &EvictionRound, now: Moment) {
-        self.cool_down.finish(!round.accepted().is_empty(), now);
+        self.0.finish(round, now);
     }
 }
 
-fn by_satisfaction<'a>(input: &Input<'a>, node: &Node, slo: &NodeSlo, notes: &mut Vec<Note>) -> Option<Task<'a>> {
+fn by_satisfaction<'a>(situation: &Situation<'a>, notes: &mut Vec<Note>) -> Option<Task<'a>> {
+    let Situation { input, node, slo } = situation;
     let Some(satisfaction) = Satisfaction::of(&slo.threshold, input.collect_interval) else {
         notes.push(Note::invalid(
             "BECPUEvict: the bounds of satisfaction are unset or out of range",
@@ -96,7 +80,8 @@ fn by_satisfaction<'a>(input: &Input<'a>, node: &Node, slo: &NodeSlo, notes: &mu
     })
 }
 
-fn by_allocatable<'a>(input: &Input<'a>, node: &Node, slo: &NodeSlo, notes: &mut Vec<Note>) -> Option<Task<'a>> {
+fn by_allocatable<'a>(situation: &Situation<'a>, notes: &mut Vec<Note>) -> Option<Task<'a>> {
+    let Situation { input, node, slo } = situation;
     let settings = Allocatable {
         feature: Feature::CpuAllocatableEvict,
         names: allocatable::CPU,
@@ -108,7 +93,8 @@ fn by_allocatable<'a>(input: &Input<'a>, node: &Node, slo: &NodeSlo, notes: &mut
     settings.task(input, node, notes)
 }
 
-fn by_usage<'a>(input: &Input<'a>, node: &Node, slo: &NodeSlo, notes: &mut Vec<Note>) -> Option<Task<'a>> {
+fn by_usage<'a>(situation: &Situation<'a>, notes: &mut Vec<Note>) -> Option<Task<'a>> {
+    let Situation { input, node, slo } = situation;
     let feature = Feature::CpuEvict;
     let threshold = &slo.threshold;
     let UsageThreshold { threshold, lower, priority } = usage_threshold(

@@ -13,6 +13,7 @@ mod cpu_burst;
 mod cpu_evict;
 mod cpu_suppress;
 pub mod eviction;
+mod evictor;
 mod feature;
 mod input;
 mod memory_evict;

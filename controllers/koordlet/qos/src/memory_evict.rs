@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use koord_core::clock::Moment;
-use koord_koordlet_framework::{Node, NodeSlo, Pod, Reason};
+use koord_koordlet_framework::{Node, Pod, Reason};
 use koord_koordlet_metrics::{Measure, Subject};
 
 use crate::{
     allocatable::{self, Allocatable},
     cool_down::CoolDown,
     eviction::{EvictionRound, Release, ReleaseKind, Task, best_effort, by_priority},
+    evictor::{Evictor, Situation},
     feature::Feature,
     input::Input,
     outcome::{Note, Outcome},
@@ -18,9 +19,7 @@ use crate::{
 
 /// The strategy of features `BEMemoryEvict`, `MemoryAllocatableEvict` and `MemoryEvict`.
 #[derive(Debug)]
-pub struct MemoryEvict {
-    cool_down: CoolDown,
-}
+pub struct MemoryEvict(Evictor);
 
 const FEATURES: [Feature; 3] = [Feature::BeMemoryEvict, Feature::MemoryAllocatableEvict, Feature::MemoryEvict];
 
@@ -30,41 +29,25 @@ const USAGE: &str = "NodeSLO resourceUsedThresholdWithBE.memoryEvictThresholdPer
 impl MemoryEvict {
     /// Evicts at most once in `cool_down`.
     pub fn new(cool_down: Duration) -> Self {
-        Self { cool_down: CoolDown::new(cool_down, None) }
+        Self(Evictor::new(FEATURES, "memory", Node::capacity_bytes, CoolDown::new(cool_down, None)))
     }
 
     /// Decides whether pods are evicted now. A round that is given out has to come back through [`MemoryEvict::finish`].
     pub fn run(&mut self, input: &Input<'_>) -> Outcome {
-        if !FEATURES.iter().any(|feature| input.features.is_on(*feature)) || !self.cool_down.is_over(input.now) {
-            return Outcome::unchanged();
-        }
-        let Some(slo) = input.slo else { return Outcome::skipped("no NodeSLO was received yet") };
-        if slo.threshold.enable != Some(true) {
-            return Outcome { notes: Some(Vec::new()), ..Outcome::default() };
-        }
-        let Some(node) = input.node.filter(|node| node.capacity_bytes() > 0) else {
-            return Outcome::skipped("the memory capacity of the node is not known");
-        };
-        let mut notes = Vec::new();
-        let tasks =
-            FEATURES.into_iter().filter(|feature| input.features.is_on(*feature)).filter_map(|feature| match feature {
-                Feature::MemoryAllocatableEvict => by_allocatable(input, node, slo, &mut notes),
-                feature => by_usage(input, node, slo, feature, &mut notes),
-            });
-        let evictions = EvictionRound::new(tasks.collect(), input.evicted);
-        if evictions.is_some() {
-            self.cool_down.hand_out(input.now);
-        }
-        Outcome { evictions, notes: Some(notes), ..Outcome::default() }
+        self.0.run(input, |feature, situation, notes| match feature {
+            Feature::MemoryAllocatableEvict => by_allocatable(situation, notes),
+            feature => by_usage(situation, feature, notes),
+        })
     }
 
     /// Takes a round back when all of it was carried out.
     pub fn finish(&mut self, round: &EvictionRound, now: Moment) {
-        self.cool_down.finish(!round.accepted().is_empty(), now);
+        self.0.finish(round, now);
     }
 }
 
-fn by_allocatable<'a>(input: &Input<'a>, node: &Node, slo: &NodeSlo, notes: &mut Vec<Note>) -> Option<Task<'a>> {
+fn by_allocatable<'a>(situation: &Situation<'a>, notes: &mut Vec<Note>) -> Option<Task<'a>> {
+    let Situation { input, node, slo } = situation;
     let settings = Allocatable {
         feature: Feature::MemoryAllocatableEvict,
         names: allocatable::MEMORY,
@@ -76,13 +59,8 @@ fn by_allocatable<'a>(input: &Input<'a>, node: &Node, slo: &NodeSlo, notes: &mut
     settings.task(input, node, notes)
 }
 
-fn by_usage<'a>(
-    input: &Input<'a>,
-    node: &Node,
-    slo: &NodeSlo,
-    feature: Feature,
-    notes: &mut Vec<Note>,
-) -> Option<Task<'a>> {
+fn by_usage<'a>(situation: &Situation<'a>, feature: Feature, notes: &mut Vec<Note>) -> Option<Task<'a>> {
+    let Situation { input, node, slo } = situation;
     let settings = &slo.threshold;
     let victims = match feature {
         Feature::MemoryEvict => VictimsBy::Priority(settings.evict_enabled_priority_threshold),

@@ -95,7 +95,7 @@ impl Outcome {
     }
 
     /// An input is missing.
-    pub fn skipped(reason: &'static str) -> Self {
+    pub fn skipped(reason: impl Into<Cow<'static, str>>) -> Self {
         Self { notes: Some(vec![Note::skipped(reason)]), ..Self::default() }
     }
 }
