@@ -14,7 +14,7 @@ use koord_koordlet_runtime::{
     Agent, Feed, Host, Interfaces, KernelCookies, KubeletClient, Measures, Now, Runtimes, Settings, SharedGpus, Worker,
     audit_pages, cgroup_version,
     delivery::{self, Connections, NodeFolders, PodFolders},
-    install,
+    disks_by_programs, install,
     traffic::DefaultCard,
 };
 use koord_koordlet_system::{Cgroups, KernelWriter, ObservingWriter, QosFolder, Version, Writer};
@@ -81,6 +81,7 @@ pub async fn run_with(
         Version::V1
     });
     let mut host = Host::discover(&settings.roots, version);
+    host.disk_programs = Some(Box::new(disks_by_programs));
     // Processes and network cards are those of this machine, whatever trees of files the agent is given.
     if settings.roots.proc == Path::new("/proc") && !settings.only_observes {
         host.interfaces = Interfaces {
