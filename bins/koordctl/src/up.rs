@@ -8,6 +8,7 @@ pub mod greeting;
 pub mod install;
 pub mod logs;
 pub mod manager;
+pub mod node_agent;
 pub mod progress;
 pub mod scenario;
 pub mod scheduler;
@@ -60,6 +61,7 @@ impl Cluster {
         };
         let may_replace = Kubeconfig::check(&kubeconfig, args.force, &place.owner())?;
         manager::checked(args)?;
+        args.node_agent.as_deref().map_or(Ok(()), node_agent::check)?;
         descheduler::configuration(args.descheduler_config.as_deref())?;
         let time = Arc::new(ClusterTime::begin(args.speed(), args.data_dir.as_deref())?);
         progress.step("API server");
@@ -107,6 +109,7 @@ pub struct Components {
     manager: Option<RunningManager>,
     scheduler: Option<JoinHandle<Result<()>>>,
     descheduler: Option<JoinHandle<Result<()>>>,
+    node_agent: Option<JoinHandle<Result<()>>>,
 }
 
 impl Components {
@@ -132,10 +135,16 @@ impl Components {
         progress.step("nodes");
         let fleet = Fleet::drawn(args.seed, args.nodes);
         fleet.register(client, clock, |done| progress.count(done, args.nodes as usize)).await?;
-        let reported = run_nodes(&mut parts, &fleet, client, &SystemClock::shared(), clock);
+        let agent = args.node_agent.as_deref().zip(fleet.nodes().first());
+        let hollow = agent.map_or_else(|| fleet.clone(), |(_, node)| fleet.without(&node.name));
+        let reported = run_nodes(&mut parts, &fleet, &hollow, client, &SystemClock::shared(), clock);
+        let agent = match agent {
+            Some((folder, node)) => Some(node_agent::start(node, folder, client, clock, args.seed).await?),
+            None => None,
+        };
         if let Some(manager) = &mut manager {
             progress.step("NodeSLOs and NodeMetrics");
-            let of = args.nodes as usize;
+            let of = hollow.nodes().len();
             manager.settled(client, of, &reported, |made| progress.count(made, of)).await?;
         }
         let scheduler = (!args.no_scheduler)
@@ -157,7 +166,7 @@ impl Components {
             fleet.populate(client, pods_per_node, |done| progress.count(done, of)).await?;
         }
         progress.finish();
-        Ok(Self { parts, manager, scheduler, descheduler })
+        Ok(Self { parts, manager, scheduler, descheduler, node_agent: agent })
     }
 
     /// Waits until a part ends by itself, which means that something is wrong; for ever, if nothing is.
@@ -170,12 +179,13 @@ impl Components {
         };
         let scheduler = ended(&mut self.scheduler, "koord-scheduler");
         let descheduler = ended(&mut self.descheduler, "koord-descheduler");
-        tokio::select! { ended = manager => ended, ended = scheduler => ended, ended = descheduler => ended }
+        let node_agent = ended(&mut self.node_agent, "koordlet");
+        tokio::select! { ended = manager => ended, ended = scheduler => ended, ended = descheduler => ended, ended = node_agent => ended }
     }
 
     /// Stops everything: nothing is written any more.
     pub async fn stop(mut self) {
-        for program in [self.scheduler, self.descheduler].into_iter().flatten() {
+        for program in [self.scheduler, self.descheduler, self.node_agent].into_iter().flatten() {
             program.abort();
         }
         if let Some(manager) = self.manager {
@@ -193,17 +203,18 @@ async fn ended(program: &mut Option<JoinHandle<Result<()>>>, name: &'static str)
     }
 }
 
-/// Runs the hollow nodes, and returns the number of those that have reported. Leases are real time, as everything that others wait for; what is reported is the cluster's time.
+/// Runs the hollow nodes, of which some report their load, and returns the number of those that have. Leases are real time, as everything that others wait for; what is reported is the cluster's time.
 fn run_nodes(
     parts: &mut JoinSet<()>,
     fleet: &Fleet,
+    reporting: &Fleet,
     client: &Client,
     real: &SharedClock,
     scaled: &SharedClock,
 ) -> Arc<AtomicUsize> {
     let roster = Roster::default();
     let kubelet = Kubelet::new(fleet.clone(), client.clone(), Arc::clone(scaled), roster.clone());
-    let koordlet = Koordlet::new(fleet.clone(), client.clone(), Arc::clone(scaled), roster);
+    let koordlet = Koordlet::new(reporting.clone(), client.clone(), Arc::clone(scaled), roster);
     parts.spawn(fleet.clone().keep_alive(client.clone(), Arc::clone(real)));
     parts.spawn(kubelet.run());
     let reported = koordlet.answered();

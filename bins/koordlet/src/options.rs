@@ -459,6 +459,7 @@ impl Checked {
         Settings {
             node_name: self.node_name.clone(),
             roots: self.roots(),
+            cgroup_version: None,
             features: Features::new(self.gates.iter().filter(|(_, is_on)| *is_on).map(|(gate, _)| gate.name)),
             intervals: Intervals {
                 collect: options.collect_res_used_interval,

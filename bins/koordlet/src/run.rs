@@ -75,11 +75,14 @@ pub async fn run_with(
     dependencies: Dependencies,
     stop: CancellationToken,
 ) -> Result<()> {
-    let version = cgroup_version(&settings.roots.cgroup).unwrap_or_else(|error| {
+    let mounted = || {
+        cgroup_version(&settings.roots.cgroup).unwrap_or_else(|error| {
         let folder = settings.roots.cgroup.display();
         tracing::error!("{folder} cannot be looked at: {error}; mount the node's cgroups there or set --cgroup-root-dir. Nothing is measured and enforced until then");
         Version::V1
-    });
+    })
+    };
+    let version = settings.cgroup_version.unwrap_or_else(mounted);
     let mut host = Host::discover(&settings.roots, version);
     host.disk_programs = Some(Box::new(disks_by_programs));
     // Processes and network cards are those of this machine, whatever trees of files the agent is given.

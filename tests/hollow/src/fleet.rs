@@ -62,6 +62,13 @@ impl Fleet {
         Self { nodes, by_name: Arc::new(by_name) }
     }
 
+    /// The fleet without a node: for one that something else speaks for.
+    pub fn without(&self, name: &str) -> Self {
+        let nodes: Arc<[HollowNode]> = self.nodes.iter().filter(|node| node.name != name).cloned().collect();
+        let by_name = nodes.iter().zip(0..).map(|(node, at)| (node.name.clone(), at)).collect();
+        Self { nodes, by_name: Arc::new(by_name) }
+    }
+
     /// All nodes, by number.
     pub fn nodes(&self) -> &[HollowNode] {
         &self.nodes

@@ -11,6 +11,7 @@
 pub mod fleet;
 pub mod koordlet;
 pub mod kubelet;
+pub mod machine;
 pub mod node;
 pub mod orders;
 pub mod pace;

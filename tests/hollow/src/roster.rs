@@ -71,7 +71,7 @@ fn key(pod: &Pod) -> Key {
     (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
 }
 
-fn running_pod(pod: &Pod) -> RunningPod {
+pub(crate) fn running_pod(pod: &Pod) -> RunningPod {
     let (namespace, name) = key(pod);
     let label = |key: &str| pod.metadata.labels.as_ref().and_then(|labels| labels.get(key)).cloned();
     let spec = pod.spec.as_ref();

@@ -48,6 +48,10 @@ pub struct UpArgs {
     /// Do not run koord-scheduler: pods without a node wait
     #[arg(long)]
     pub no_scheduler: bool,
+    /// Run koordlet on the first node, on files of a machine in this folder, which is empty or not there: without root, its kernel is played, and gives
+    /// pods what the agent's files let them have. The other nodes' agents are hollow
+    #[arg(long, value_name = "FOLDER")]
+    pub node_agent: Option<PathBuf>,
     /// Do not run koord-descheduler
     #[arg(long)]
     pub no_descheduler: bool,

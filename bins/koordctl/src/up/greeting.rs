@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, net::SocketAddr, path::Path};
 
-use super::scheduler::ASKED;
+use super::{node_agent, scheduler::ASKED};
 use crate::{cli::UpArgs, screen::Screen};
 
 /// Where the parts of the cluster are.
@@ -27,6 +27,10 @@ pub fn greeting(args: &UpArgs, at: &Place<'_>, ahead: bool, screen: Screen) -> S
             text,
             "koord-scheduler answers at http://{address}: koordctl queue list --scheduler http://{address}"
         );
+    }
+    if let Some(folder) = &args.node_agent {
+        let file = node_agent::best_effort_folder(folder).join("cpu.max");
+        let _ = writeln!(text, "koordlet runs on hollow-0, on files in {}: cat {}", folder.display(), file.display());
     }
     if (args.speed() - 1.0).abs() > f64::EPSILON {
         let _ = writeln!(text, "Its time runs {} times as fast as yours.", args.speed());

@@ -260,3 +260,64 @@ fn cordoned_nodes_leave_the_spread_and_claims_that_wait_for_their_pod_are_bound(
     let volume = until(&api, "/api/v1/persistentvolumes/disk", |volume| volume["status"]["phase"] == "Bound");
     assert_eq!(volume["spec"]["claimRef"]["uid"], claim["metadata"]["uid"]);
 }
+
+/// A pod that uses all that it may, placed on the node with koordlet.
+fn batch_pod() -> Value {
+    let batch = json!({"kubernetes.io/batch-cpu": "8000", "kubernetes.io/batch-memory": "4Gi"});
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "job", "namespace": "default", "labels": {"koordinator.sh/qosClass": "BE"}},
+        "spec": {
+            "nodeName": "hollow-0", "priorityClassName": "koord-batch",
+            "containers": [{"name": "main", "image": "job", "resources": {"requests": batch, "limits": batch}}],
+        },
+    })
+}
+
+#[test]
+fn koordlet_suppresses_and_evicts_on_a_machine_of_files() {
+    let folder = folder("node-agent");
+    let (kubeconfig, machine) = (folder.join("koord.kubeconfig"), folder.join("machine"));
+    let flag = format!("--node-agent={}", machine.display());
+    let up = Up::start(&kubeconfig, &["--speed=5", &flag]);
+    assert!(up.greeting.contains("koordlet runs on hollow-0"), "{}", up.greeting);
+    let api = Api::of(&kubeconfig);
+    let settings = json!({"clusterStrategy": {
+        "enable": true, "cpuSuppressThresholdPercent": 65, "cpuSuppressPolicy": "cfsQuota", "cpuEvictTimeWindowSeconds": 10,
+        "cpuEvictBESatisfactionLowerPercent": 60, "cpuEvictBESatisfactionUpperPercent": 80, "cpuEvictBEUsageThresholdPercent": 90,
+    }});
+    let configuration = "/api/v1/namespaces/koordinator-system/configmaps/slo-controller-config";
+    api.merge(configuration, &json!({"data": {"resource-threshold-config": settings.to_string()}})).unwrap();
+    api.create("/api/v1/namespaces/default/pods", &batch_pod()).unwrap();
+    let best_effort = machine.join("cgroup/kubepods.slice/kubepods-besteffort.slice");
+    let quota = || -> Option<u64> {
+        std::fs::read_to_string(best_effort.join("cpu.max")).ok()?.split_whitespace().next()?.parse().ok()
+    };
+    let wait = |what: &str, holds: &dyn Fn() -> bool| {
+        let begin = Instant::now();
+        while !holds() {
+            assert!(begin.elapsed() < Duration::from_mins(1), "{what}: {:?}", quota());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    wait("the pod has no memory limit", &|| {
+        let pods = std::fs::read_dir(&best_effort).unwrap().filter_map(Result::ok);
+        let limits = pods.filter_map(|pod| std::fs::read_to_string(pod.path().join("memory.max")).ok());
+        limits.into_iter().any(|limit| limit.trim() == (4u64 << 30).to_string())
+    });
+    wait("best-effort pods have no quota", &|| quota().is_some());
+    let metric = "/apis/slo.koordinator.sh/v1alpha1/nodemetrics/hollow-0";
+    api.merge(metric, &json!({"metadata": {"annotations": {"hollow.koordinator.sh/load": "1"}}})).unwrap();
+    wait("the pod is not evicted", &|| {
+        let events = api.get("/api/v1/namespaces/default/events");
+        events["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|event| event["reason"] == "evictPodSuccess" && event["source"]["component"] == "koordlet-qosManager")
+    });
+    wait("the folder of the pod stays", &|| {
+        let pods = std::fs::read_dir(&best_effort).unwrap().filter_map(Result::ok);
+        !pods.into_iter().any(|pod| pod.path().is_dir())
+    });
+}

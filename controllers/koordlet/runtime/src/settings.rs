@@ -5,7 +5,7 @@ mod delivery;
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use koord_koordlet_hooks::Options;
-use koord_koordlet_system::Roots;
+use koord_koordlet_system::{Roots, Version};
 
 pub use self::delivery::{DeliverySettings, NriSettings, PodResourcesSettings};
 use crate::audit::AuditSettings;
@@ -16,6 +16,8 @@ pub struct Settings {
     /// The node that the agent runs on.
     pub node_name: String,
     pub roots: Roots,
+    /// The version of the files below the root of cgroups. `None` for what is mounted there says.
+    pub cgroup_version: Option<Version>,
     /// The features that are on.
     pub features: Features,
     pub intervals: Intervals,

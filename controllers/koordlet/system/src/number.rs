@@ -3,6 +3,7 @@
 use crate::{
     parse_error::ParseError,
     text::{Field, NUMBER, fields, unsigned},
+    value::CFS_PERIOD_US,
 };
 
 /// From here on a memory limit of cgroup v1 means that there is none: the kernel counts in pages and rounds `-1` down to the largest
@@ -45,7 +46,7 @@ pub struct CpuMax {
 impl CpuMax {
     /// Reads `max 100000` or `50000 100000`.
     ///
-    /// Fails where the text has not exactly these two fields.
+    /// A quota alone, as a tree of plain files shows one after it was written, has the usual period. Fails where the text has other fields.
     pub fn parse(text: &[u8]) -> Result<Self, ParseError> {
         const FILE: &str = "cpu.max";
         let mut fields = fields(text);
@@ -55,7 +56,11 @@ impl CpuMax {
         }
         let field = Field { file: FILE, field: "quota" };
         let quota = quota.ok_or_else(|| field.missing())?;
-        Ok(Self { quota_us: limit(field, quota)?, period_us: Field { file: FILE, field: "period" }.unsigned(period)? })
+        let period_us = match period {
+            None => CFS_PERIOD_US.unsigned_abs(),
+            period => Field { file: FILE, field: "period" }.unsigned(period)?,
+        };
+        Ok(Self { quota_us: limit(field, quota)?, period_us })
     }
 }
 
@@ -130,7 +135,13 @@ mod tests {
 
     #[test]
     fn cpu_max_is_a_quota_and_a_period() {
-        for (text, quota_us) in [("max 100000\n", None), ("100000 100000\n", Some(100_000)), ("-1 100000", None)] {
+        let texts = [
+            ("max 100000\n", None),
+            ("100000 100000\n", Some(100_000)),
+            ("100000", Some(100_000)),
+            ("-1 100000", None),
+        ];
+        for (text, quota_us) in texts {
             let max = CpuMax::parse(text.as_bytes()).unwrap();
             assert_eq!(max, CpuMax { quota_us, period_us: 100_000 });
             assert_eq!(CpuMax::parse(max.to_string().as_bytes()), Ok(max));
@@ -138,7 +149,6 @@ mod tests {
         assert_eq!(CpuMax { quota_us: Some(2000), period_us: 100_000 }.to_string(), "2000 100000");
         for (text, error) in [
             ("", "cpu.max lacks quota"),
-            ("100000\n", "cpu.max lacks period"),
             ("max max", "cpu.max: period is \"max\", not a number from 0 to 18446744073709551615"),
             ("a 100000", "cpu.max: quota is \"a\", not a number or max"),
             ("1 2 3\n", "cpu.max: value is \"1 2 3\", not a quota and a period"),
