@@ -26,7 +26,7 @@ mod shell;
 mod terway_files;
 pub mod traffic;
 
-pub use agent::{Agent, Now};
+pub use agent::{Agent, Now, WantedFiles};
 pub use container_stopper::{RuntimeEndpoints, Runtimes};
 pub use cookies::{CoreScheduling, KernelCookies};
 pub use exchange::{Effect, Input, KubeletPath, Object};
@@ -35,7 +35,7 @@ pub use host::{DriverSource, Host, Interfaces, cgroup_version};
 pub use kubelet_client::KubeletClient;
 pub use metrics::{Measures, metrics};
 pub use objects::{ClaimObject, ClaimVolumes, DeviceObject, Identity, Kept, MetricObject, SloObject, TopologyObject};
-pub use pages::audit_pages;
+pub use pages::{NodeReaders, audit_pages, node_pages};
 pub use series::Series;
 pub use settings::{EvictionSettings, Features, Intervals, KubeletSettings, PredictionSettings, Settings};
 pub use shell::{COMPONENT, Feed, Worker, install};
