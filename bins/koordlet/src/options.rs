@@ -588,6 +588,9 @@ mod tests {
         assert_eq!(settings.roots.cgroup, PathBuf::from("/c"));
         assert_eq!(settings.roots.sys, PathBuf::from("/host-sys/"));
         assert_eq!(checked.options.without_effect.len(), 1);
+        assert_eq!(settings.state_readers, NodeReaders::Local, "everybody can reach the port");
+        let open = check(&["--insecure-debug"], &[("NODE_NAME", "n")]).unwrap().settings();
+        assert_eq!(open.state_readers, NodeReaders::All);
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! The state of the agent as JSON: [`NodeStatus`](koord_koordlet_state::NodeStatus) and [`NodeFiles`](koord_koordlet_state::NodeFiles).
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use axum::{
     Router,
@@ -57,11 +60,21 @@ pub fn node_pages(agent: Arc<Mutex<Agent>>, clock: SharedClock, version: &'stati
 
 /// Refuses clients that may not read the state.
 async fn permit(State(readers): State<NodeReaders>, request: Request, next: Next) -> Response {
-    let client = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|client| client.0.ip().to_canonical());
-    if readers == NodeReaders::All || client.is_some_and(|address| address.is_loopback()) {
+    let client = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|client| client.0.ip());
+    if readers.include(client) {
         next.run(request).await
     } else {
         answer(StatusCode::FORBIDDEN, &json!({"message": REFUSAL}))
+    }
+}
+
+impl NodeReaders {
+    /// Whether a client at this address is among them; one whose address is not known is no local one.
+    fn include(self, client: Option<IpAddr>) -> bool {
+        match self {
+            Self::All => true,
+            Self::Local => client.is_some_and(|address| address.to_canonical().is_loopback()),
+        }
     }
 }
 
@@ -98,5 +111,28 @@ fn answer(code: StatusCode, document: &impl Serialize) -> Response {
 impl Pages {
     fn now(&self) -> Now {
         Now { moment: self.clock.moment(), time: self.clock.now() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_of_other_machines_read_the_state_only_where_all_may() {
+        for (client, is_local) in [
+            (Some("127.0.0.1"), true),
+            (Some("127.8.9.1"), true),
+            (Some("::1"), true),
+            (Some("::ffff:127.0.0.1"), true),
+            (Some("10.0.0.7"), false),
+            (Some("::ffff:10.0.0.7"), false),
+            (Some("169.254.0.1"), false),
+            (None, false),
+        ] {
+            let client = client.map(|address| address.parse().unwrap());
+            assert_eq!(NodeReaders::Local.include(client), is_local, "{client:?}");
+            assert!(NodeReaders::All.include(client), "{client:?}");
+        }
     }
 }
