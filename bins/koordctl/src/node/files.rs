@@ -15,27 +15,28 @@ pub(super) fn differs(files: &NodeFiles) -> bool {
 pub(super) fn explained(files: &NodeFiles, pod: &NodePod, screen: Screen) -> String {
     let qos = pod.qos.as_ref().map(|qos| format!(", class {qos}")).unwrap_or_default();
     let mut text = format!("{} on {}{qos}\n", pod.key(), files.node) + observes(files);
-    let mut of = |title: &str, cgroup: &str, is_always_shown: bool| {
-        let rows: Vec<Vec<String>> = files.of_cgroup(cgroup).flat_map(|file| reasons(file)).collect();
-        if !rows.is_empty() {
-            let header = ["FILE", "WANTED", "ACTUAL", "STRATEGY", "OBJECT", "WHY"].map(str::to_owned).to_vec();
-            let rows: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
-            text += &format!("\n{title} {}\n{}", shown_cgroup(cgroup), table::lines(&rows, screen));
-        } else if is_always_shown {
-            text += &format!("\n{title} {}: koordlet wants nothing of it\n", shown_cgroup(cgroup));
-        }
-    };
-    of("pod", &pod.cgroup, true);
+    text += &section(files, "pod", &pod.cgroup, screen);
     for container in &pod.containers {
-        match &container.cgroup {
-            Some(cgroup) => of(&format!("container {}", container.name), cgroup, true),
-            None => of(&format!("container {}, which has not been made yet", container.name), "", false),
-        }
+        text += &match &container.cgroup {
+            Some(cgroup) => section(files, &format!("container {}", container.name), cgroup, screen),
+            None => format!("\ncontainer {}: the runtime has not made it yet\n", container.name),
+        };
     }
-    for cgroup in pod.cgroups_above() {
-        of("above:", cgroup, false);
+    for cgroup in pod.cgroups_above().filter(|cgroup| files.of_cgroup(cgroup).next().is_some()) {
+        text += &section(files, "above:", cgroup, screen);
     }
     text
+}
+
+/// The files of a cgroup with their reasons.
+fn section(files: &NodeFiles, title: &str, cgroup: &str, screen: Screen) -> String {
+    let mut rows: Vec<Vec<String>> = files.of_cgroup(cgroup).flat_map(reasons).collect();
+    let shown = shown_cgroup(cgroup);
+    if rows.is_empty() {
+        return format!("\n{title} {shown}: koordlet wants nothing of it\n");
+    }
+    rows.insert(0, ["FILE", "WANTED", "ACTUAL", "STRATEGY", "OBJECT", "WHY"].map(str::to_owned).to_vec());
+    format!("\n{title} {shown}\n{}", table::lines(&rows, screen))
 }
 
 /// Rows of a file: the value with the strategy that decides it, then the constraints that do not.

@@ -61,7 +61,12 @@ fn the_status_names_what_is_degraded_first_and_how_old_inputs_are() {
     let text = text(&output);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let mut lines = text.lines();
-    assert!(lines.next().unwrap().starts_with("koordlet 1.0.0 on n1, since 2026-06-01T00:00:00Z; cgroups v1 (systemd), 2 pods"));
+    assert!(
+        lines
+            .next()
+            .unwrap()
+            .starts_with("koordlet 1.0.0 on n1, since 2026-06-01T00:00:00Z; cgroups v1 (systemd), 2 pods")
+    );
     let first = lines.nth(2).unwrap();
     assert!(first.starts_with("NodeTopologyReport ") && first.contains("degraded"), "{text}");
     assert!(first.contains("its meminfo is missing or malformed; mount /sys of the node"), "{text}");
@@ -77,7 +82,8 @@ fn each_value_of_a_pod_is_explained() {
     let text = text(&output);
     assert_eq!(output.status.code(), Some(1), "two files differ: {output:?}");
     assert!(text.starts_with("shop/worker on n1, class BE\n"), "{text}");
-    let row = |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{start}: {text}"));
+    let row =
+        |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{start}: {text}"));
     let words: Vec<&str> = row("cpu.shares").split_whitespace().collect();
     assert_eq!(words[..5], ["cpu.shares", "2560", "2", "RuntimeHooks", "Pod/shop/worker"], "{text}");
     let container = text.split("\ncontainer main ").nth(1).unwrap();
@@ -88,6 +94,16 @@ fn each_value_of_a_pod_is_explained() {
         assert!(suppressed.contains(part), "{part}: {suppressed}");
     }
     assert!(!text.contains("shop/other"), "{text}");
+}
+
+#[test]
+fn a_container_that_was_not_made_has_no_values() {
+    let mut files: Value = serde_json::from_str(FILES).unwrap();
+    files["pods"].as_array_mut().unwrap().iter_mut().for_each(|pod| {
+        pod["containers"][0].as_object_mut().unwrap().remove("cgroup");
+    });
+    let output = node(&["explain", "n1", "shop/worker"], &answers(200, files.to_string()).to_string());
+    assert!(text(&output).contains("\ncontainer main: the runtime has not made it yet\n"), "{output:?}");
 }
 
 #[test]
@@ -154,7 +170,11 @@ fn pod(name: &str, node: &str, phase: &str) -> Value {
 
 #[test]
 fn the_pod_on_the_node_is_asked_through_the_proxy_of_the_api_server() {
-    let pods = json!([pod("koordlet-other", "n2", "Running"), pod("koordlet-old", "n1", "Failed"), pod("koordlet-new", "n1", "Running")]);
+    let pods = json!([
+        pod("koordlet-other", "n2", "Running"),
+        pod("koordlet-old", "n1", "Failed"),
+        pod("koordlet-new", "n1", "Running")
+    ]);
     let (output, asked) = cluster("node-proxy", pods, (200, STATUS));
     assert!(text(&output).contains("koordlet 1.0.0 on n1"), "{output:?}");
     let listed = "/api/v1/namespaces/koordinator-system/pods?labelSelector=koord-app%3Dkoordlet&fieldSelector=spec.nodeName%3Dn1";
@@ -164,7 +184,8 @@ fn the_pod_on_the_node_is_asked_through_the_proxy_of_the_api_server() {
 #[test]
 fn refusals_name_another_way() {
     let pods = || json!([pod("koordlet-new", "n1", "Running")]);
-    let (output, _) = cluster("node-local", pods(), (403, r#"{"message": "koordlet shows its state to clients on its own node"}"#));
+    let (output, _) =
+        cluster("node-local", pods(), (403, r#"{"message": "koordlet shows its state to clients on its own node"}"#));
     let error = fails(&output);
     for part in [
         "koordinator-system/koordlet-new on n1 refuses: koordlet shows its state",
