@@ -6,6 +6,9 @@ use koord_koordlet_state::{Comparison, FileState, NodeFiles, NodePod, Reason};
 
 use crate::{screen::Screen, table};
 
+/// Why a file differs whose value the kernel does not refuse.
+const CHANGED: &str = "it was changed since koordlet last looked at it";
+
 /// Whether the kernel shows something else than is wanted.
 pub(super) fn differs(files: &NodeFiles) -> bool {
     files.files.iter().any(|file| file.comparison.is_wrong())
@@ -14,18 +17,15 @@ pub(super) fn differs(files: &NodeFiles) -> bool {
 /// The values of a pod, its containers and the cgroups above, with their reasons.
 pub(super) fn explained(files: &NodeFiles, pod: &NodePod, screen: Screen) -> String {
     let qos = pod.qos.as_ref().map(|qos| format!(", class {qos}")).unwrap_or_default();
-    let mut text = format!("{} on {}{qos}\n", pod.key(), files.node) + observes(files);
-    text += &section(files, "pod", &pod.cgroup, screen);
-    for container in &pod.containers {
-        text += &match &container.cgroup {
-            Some(cgroup) => section(files, &format!("container {}", container.name), cgroup, screen),
-            None => format!("\ncontainer {}: the runtime has not made it yet\n", container.name),
-        };
-    }
-    for cgroup in pod.cgroups_above().filter(|cgroup| files.of_cgroup(cgroup).next().is_some()) {
-        text += &section(files, "above:", cgroup, screen);
-    }
-    text
+    let head = format!("{} on {}{qos}\n", pod.key(), files.node) + observes(files);
+    let of_pod = section(files, "pod", &pod.cgroup, screen);
+    let containers = pod.containers.iter().map(|container| match &container.cgroup {
+        Some(cgroup) => section(files, &format!("container {}", container.name), cgroup, screen),
+        None => format!("\ncontainer {}: the runtime has not made it yet\n", container.name),
+    });
+    let above = pod.cgroups_above().filter(|cgroup| files.of_cgroup(cgroup).next().is_some());
+    let above = above.map(|cgroup| section(files, "above:", cgroup, screen));
+    [head, of_pod].into_iter().chain(containers).chain(above).collect()
 }
 
 /// The files of a cgroup with their reasons.
@@ -92,26 +92,28 @@ pub(super) fn audited(files: &NodeFiles, screen: Screen) -> String {
     let counted: Vec<String> =
         counts.iter().map(|(comparison, count)| format!("{count} {}", counted(*comparison))).collect();
     let counted = if counted.is_empty() { "koordlet wants nothing of any file".to_owned() } else { counted.join(", ") };
-    let mut text = format!("{}: {counted}\n", files.node) + observes(files);
+    let head = format!("{}: {counted}\n", files.node) + observes(files);
     let wrong: Vec<&FileState> = files.files.iter().filter(|file| file.comparison.is_wrong()).collect();
-    if !wrong.is_empty() {
-        let pods = &files.pods;
-        let header = ["OF", "FILE", "WANTED", "ACTUAL", "STRATEGY", "WHY"].map(str::to_owned).to_vec();
-        let rows = wrong.into_iter().map(|file| {
-            let decision = file.decision.as_ref();
-            vec![
-                owner(file, pods),
-                file.file.clone(),
-                decision.map(|decision| decision.value.clone()).unwrap_or_default(),
-                actual(file),
-                decision.map(|decision| decision.reason.strategy.clone()).unwrap_or_default(),
-                file.why.clone().unwrap_or_else(|| "it was changed since koordlet last looked at it".to_owned()),
-            ]
-        });
-        let rows: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
-        text += &format!("\n{}", table::lines(&rows, screen));
+    if wrong.is_empty() {
+        return head;
     }
-    text
+    let unknown = if files.observe_only { "koordlet only observes" } else { CHANGED };
+    let mut rows: Vec<Vec<String>> = wrong.into_iter().map(|file| difference(file, &files.pods, unknown)).collect();
+    rows.insert(0, ["OF", "FILE", "WANTED", "ACTUAL", "STRATEGY", "WHY"].map(str::to_owned).to_vec());
+    format!("{head}\n{}", table::lines(&rows, screen))
+}
+
+/// A file that differs; `unknown` where the agent does not say why.
+fn difference(file: &FileState, pods: &[NodePod], unknown: &str) -> Vec<String> {
+    let decision = file.decision.as_ref();
+    vec![
+        owner(file, pods),
+        file.file.clone(),
+        decision.map(|decision| decision.value.clone()).unwrap_or_default(),
+        actual(file),
+        decision.map(|decision| decision.reason.strategy.clone()).unwrap_or_default(),
+        file.why.clone().unwrap_or_else(|| unknown.to_owned()),
+    ]
 }
 
 const fn counted(comparison: Comparison) -> &'static str {

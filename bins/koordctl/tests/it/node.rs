@@ -131,6 +131,16 @@ fn where_nothing_differs_the_audit_ends_with_0() {
 }
 
 #[test]
+fn an_agent_that_observes_is_said_to_write_nothing() {
+    let mut files: Value = serde_json::from_str(FILES).unwrap();
+    files["observeOnly"] = json!(true);
+    let address = answers(200, files.to_string()).to_string();
+    let audit = text(&node(&["audit", "n1"], &address));
+    assert!(audit.contains("\nkoordlet only observes here: it writes none of this\n"), "{audit}");
+    assert!(audit.ends_with("koordlet only observes\n"), "{audit}");
+}
+
+#[test]
 fn another_node_an_unknown_pod_and_a_foreign_answer_are_errors() {
     let error = fails(&node(&["status", "n2"], &agent()));
     assert!(error.contains("this koordlet runs on n1, not on n2"), "{error}");

@@ -16,8 +16,8 @@ const POD: &str = "kubepods-besteffort-podb61822e8_357d_caff_77ea_accf348d9134.s
 
 /// A node with two batch pods and suppression by quota, on which another program has changed two files of one of them.
 fn node(case: &mut Case) {
-    case.feature_gates = "BatchResource=true".to_owned();
-    case.node_name = "n1".to_owned();
+    "BatchResource=true".clone_into(&mut case.feature_gates);
+    "n1".clone_into(&mut case.node_name);
     case.node.as_mut().unwrap()["metadata"]["name"] = json!("n1");
     let threshold = json!({"enable": true, "cpuSuppressThresholdPercent": 65, "cpuSuppressPolicy": "cfsQuota"});
     case.objects[0]["metadata"]["name"] = json!("n1");
