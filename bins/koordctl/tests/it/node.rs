@@ -157,7 +157,7 @@ fn another_node_an_unknown_pod_and_a_foreign_answer_are_errors() {
 }
 
 /// An API server with these pods, whose proxy answers with this.
-fn cluster(name: &str, pods: Value, proxied: (u16, &str)) -> (Output, Vec<String>) {
+fn cluster(name: &str, pods: &Value, proxied: (u16, &str)) -> (Output, Vec<String>) {
     let list = json!({"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": pods}).to_string();
     let (code, body) = proxied;
     let pages = [
@@ -185,7 +185,7 @@ fn the_pod_on_the_node_is_asked_through_the_proxy_of_the_api_server() {
         pod("koordlet-old", "n1", "Failed"),
         pod("koordlet-new", "n1", "Running")
     ]);
-    let (output, asked) = cluster("node-proxy", pods, (200, STATUS));
+    let (output, asked) = cluster("node-proxy", &pods, (200, STATUS));
     assert!(text(&output).contains("koordlet 1.0.0 on n1"), "{output:?}");
     let listed = "/api/v1/namespaces/koordinator-system/pods?labelSelector=koord-app%3Dkoordlet&fieldSelector=spec.nodeName%3Dn1";
     assert!(asked.iter().any(|path| path == listed), "{asked:?}");
@@ -195,7 +195,7 @@ fn the_pod_on_the_node_is_asked_through_the_proxy_of_the_api_server() {
 fn refusals_name_another_way() {
     let pods = || json!([pod("koordlet-new", "n1", "Running")]);
     let (output, _) =
-        cluster("node-local", pods(), (403, r#"{"message": "koordlet shows its state to clients on its own node"}"#));
+        cluster("node-local", &pods(), (403, r#"{"message": "koordlet shows its state to clients on its own node"}"#));
     let error = fails(&output);
     for part in [
         "koordinator-system/koordlet-new on n1 refuses: koordlet shows its state",
@@ -204,8 +204,8 @@ fn refusals_name_another_way() {
         assert!(error.contains(part), "{error}");
     }
     let refusal = r#"{"kind": "Status", "message": "pods \"koordlet-new:9000\" is forbidden"}"#;
-    let error = fails(&cluster("node-forbidden", pods(), (403, refusal)).0);
+    let error = fails(&cluster("node-forbidden", &pods(), (403, refusal)).0);
     assert!(error.contains("ask as a user who may get pods/proxy"), "{error}");
-    let error = fails(&cluster("node-none", json!([]), (200, "{}")).0);
+    let error = fails(&cluster("node-none", &json!([]), (200, "{}")).0);
     assert!(error.contains("no koordlet runs on n1") && error.contains("--namespace"), "{error}");
 }
