@@ -10,6 +10,7 @@ mod doctor;
 mod explain;
 mod lint;
 mod new;
+mod node;
 mod plan;
 mod profile;
 mod queue;
@@ -39,6 +40,7 @@ pub use self::{
     explain::{AllocationsArgs, ExplainArgs, ExplainCommand, QuotaArgs},
     lint::LintArgs,
     new::{NewCommand, NewOperatorArgs, Source},
+    node::{NodeAgentArgs, NodeArgs, NodeCommand, NodeExplainArgs},
     plan::PlanArgs,
     profile::{ProfileCommand, ProfileTestArgs},
     queue::{QueueArgs, QueueCommand, QueueShowArgs},
@@ -174,6 +176,12 @@ time and no threshold was crossed, 1 when not, 2 when it cannot be measured.")]
         #[command(subcommand)]
         command: QueueCommand,
     },
+    /// Show what koordlet does on a node, why, and whether the kernel has it
+    Node {
+        /// What to show.
+        #[command(subcommand)]
+        command: NodeCommand,
+    },
     /// Try ClusterColocationProfiles
     Profile {
         /// What to do with them.
@@ -253,6 +261,7 @@ impl Command {
             }),
             Self::Queue { command: QueueCommand::List(args) } => Some(args.output),
             Self::Queue { command: QueueCommand::Show(args) } => Some(args.queue.output),
+            Self::Node { command } => Some(command.agent().answer.output),
             Self::Bench(args) => Some(args.output),
             Self::Snapshot { command: SnapshotCommand::Replay(args) } => Some(args.output),
             Self::Up(_)

@@ -18,6 +18,7 @@ pub mod deschedule;
 pub mod explain;
 mod html;
 pub mod new;
+pub mod node;
 pub mod plan;
 pub mod profile;
 pub mod queue;
@@ -71,6 +72,7 @@ pub async fn run_on(cli: Cli, screen: Screen) -> Result<Answer> {
         cli::Command::Config { command } => config::run(&command, screen).await,
         cli::Command::Convert(args) => convert::run(&args, screen).await,
         cli::Command::Lint(args) => koord_lint::run(&args.options()),
+        cli::Command::Node { command } => node::run(&command, screen).await,
         cli::Command::New { command } => new::run(&command),
         cli::Command::Version(args) => Ok(version::run(&args).await),
         cli::Command::Completion { shell } => {

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser};
 use koord_koordlet_hooks::{FailurePolicy, GpuOptions, Hooks, Options as HookOptions, Stages};
 use koord_koordlet_runtime::{
-    EvictionSettings, Features, Intervals, KubeletSettings, PredictionSettings, RuntimeEndpoints, Runtimes, Settings,
+    EvictionSettings, Features, Intervals, KubeletSettings, NodeReaders, PredictionSettings, RuntimeEndpoints,
+    Runtimes, Settings,
     audit::AuditSettings,
     delivery::{DeliverySettings, HookServerAddress, NriSettings, PodResourcesSettings},
 };
@@ -42,7 +43,7 @@ options! {
         #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true",
               action = ArgAction::Set, value_name = "raw", hide_default_value = true, value_parser = shown_version)]
         version: ShownVersion,
-        /// Address on which metrics, health and audit events are served; 0 serves none.
+        /// Address on which metrics, health, audit events and to the own node the state of the agent are served; 0 serves none.
         #[arg(long, default_value = ":9316", value_name = "HOST:PORT")]
         addr: String,
         /// Kubeconfig of the API server. Without any, $KUBECONFIG, ~/.kube/config or the pod's service account.
@@ -54,6 +55,8 @@ options! {
         /// Requests that may come at once.
         #[arg(long, default_value_t = 30, value_name = "NUMBER")]
         kube_api_burst: u32,
+        /// Serve the state of the agent, which names pods and files, to everybody who can reach --addr, and not to the own node alone.
+        insecure_debug: bool = switch "false",
         /// Write nothing into the files of the node and evict no pod: measure and report alone. The agent needs no privileges then.
         observe_only: bool = switch "false",
 
@@ -508,6 +511,7 @@ impl Checked {
             },
             hooks: self.hooks(),
             serves_audit: self.gates.enabled("AuditEventsHTTPHandler"),
+            state_readers: if options.insecure_debug { NodeReaders::All } else { NodeReaders::Local },
             audit: self.gates.enabled("AuditEvents").then(|| AuditSettings {
                 folder: options.audit_log_dir.clone(),
                 verbosity: options.audit_verbose,
@@ -585,6 +589,9 @@ mod tests {
         assert_eq!(settings.roots.cgroup, PathBuf::from("/c"));
         assert_eq!(settings.roots.sys, PathBuf::from("/host-sys/"));
         assert_eq!(checked.options.without_effect.len(), 1);
+        assert_eq!(settings.state_readers, NodeReaders::Local, "everybody can reach the port");
+        let open = check(&["--insecure-debug"], &[("NODE_NAME", "n")]).unwrap().settings();
+        assert_eq!(open.state_readers, NodeReaders::All);
     }
 
     #[test]

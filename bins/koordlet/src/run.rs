@@ -14,7 +14,7 @@ use koord_koordlet_runtime::{
     Agent, Feed, Host, Interfaces, KernelCookies, KubeletClient, Measures, Now, Runtimes, Settings, SharedGpus, Worker,
     audit_pages, cgroup_version,
     delivery::{self, Connections, NodeFolders, PodFolders},
-    disks_by_programs, install,
+    disks_by_programs, install, node_pages,
     traffic::DefaultCard,
 };
 use koord_koordlet_system::{Cgroups, KernelWriter, ObservingWriter, QosFolder, Version, Writer};
@@ -121,7 +121,7 @@ pub async fn run_with(
     let clock = Arc::clone(core.clock());
     let start = Now { moment: clock.moment(), time: clock.now() };
     let gpus = settings.reads_nvidia_gpus.then(|| (settings.roots.sys.clone(), settings.intervals.collect));
-    let (audits, random) = (settings.serves_audit, core.random().clone());
+    let (audits, readers, random) = (settings.serves_audit, settings.state_readers, core.random().clone());
     let agent = Arc::new(Mutex::new(Agent::new(settings, host, writer(), random.number(), start)));
     let gpus_end = Arc::new(AtomicBool::new(false));
     if let Some((sys, interval)) = gpus {
@@ -141,6 +141,7 @@ pub async fn run_with(
     if audits {
         manager.serve_also(audit_pages(Arc::clone(&agent), Arc::clone(&clock), random.clone()));
     }
+    manager.serve_also(node_pages(Arc::clone(&agent), Arc::clone(&clock), BUILD.version, readers));
     install(worker, &mut manager);
     let connections =
         Connections { settings: delivery, hooks, only_observes, node, pod_folders, agent, inputs, clock, random };

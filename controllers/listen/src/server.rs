@@ -3,13 +3,14 @@
 use std::{
     borrow::Borrow,
     error::Error,
+    net::SocketAddr,
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
-use axum::{Router, http::Request};
+use axum::{Router, extract::ConnectInfo, http::Request};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::{body::Incoming, service::service_fn};
@@ -44,6 +45,8 @@ const BUFFER_BYTES: usize = 32 * 1024;
 const WINDOW_BYTES: u32 = 64 * 1024;
 
 /// Serves HTTP within limits. The listeners of one server share its connections and its budget for bodies.
+///
+/// Handlers find the address of the client by `axum::extract::ConnectInfo<SocketAddr>`.
 #[derive(Clone, Debug)]
 pub struct Server {
     connections: Arc<Connections>,
@@ -133,6 +136,7 @@ async fn connected(
 ) {
     // Answers are small and waited for.
     let _ = stream.set_nodelay(true);
+    let peer = stream.peer_addr().ok();
     // A client that says nothing costs no more than its socket.
     tokio::select! {
         biased;
@@ -144,7 +148,7 @@ async fn connected(
     match acceptor {
         None => {
             connection.handshaken();
-            Box::pin(serve(stream, connection, None, false, router, stopping)).await;
+            Box::pin(serve(stream, connection, peer, None, false, router, stopping)).await;
         }
         Some(acceptor) => {
             let Some(stream) = Box::pin(handshake(acceptor, stream, &connection, &stopping)).await else { return };
@@ -152,7 +156,7 @@ async fn connected(
             let (_, session) = stream.get_ref();
             let is_http2 = session.alpn_protocol() == Some(b"h2");
             let certificates = session.peer_certificates().and_then(PeerCertificates::of);
-            Box::pin(serve(stream, connection, certificates, is_http2, router, stopping)).await;
+            Box::pin(serve(stream, connection, peer, certificates, is_http2, router, stopping)).await;
         }
     }
 }
@@ -177,6 +181,7 @@ async fn handshake(
 async fn serve<S>(
     stream: S,
     connection: Arc<Connection>,
+    peer: Option<SocketAddr>,
     certificates: Option<PeerCertificates>,
     is_http2: bool,
     router: Router,
@@ -190,6 +195,9 @@ async fn serve<S>(
             let request_in_flight = InFlight::begin(Arc::clone(&connection));
             let kept = Arc::clone(&request_in_flight);
             let mut request = request.map(|body| axum::body::Body::new(Arriving::new(body, request_in_flight)));
+            if let Some(peer) = peer {
+                request.extensions_mut().insert(ConnectInfo(peer));
+            }
             if let Some(certificates) = &certificates {
                 request.extensions_mut().insert(certificates.clone());
             }

@@ -17,6 +17,7 @@ mod doctor;
 mod error_messages;
 mod explain;
 mod new;
+mod node;
 mod pages;
 mod peer;
 mod plan;

@@ -8,6 +8,7 @@ mod differences;
 mod hook_calls;
 mod node_agent;
 mod pages;
+mod state;
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! The pages of the program: metrics, and audit events where they are served.
+//! The pages of the program: metrics, its state, and audit events where they are served.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use axum::{
     http::{Request, header},
 };
 use koord_core::{clock::SharedClock, random::Random};
-use koord_koordlet_runtime::{Agent, Measures, Now, Settings, audit_pages};
+use koord_koordlet_runtime::{Agent, Measures, NodeReaders, Now, Settings, audit_pages, node_pages};
 use koord_koordlet_testing::Answer;
 use koord_runtime::metrics::{Audience, Metrics};
 use parking_lot::Mutex;
@@ -18,18 +18,20 @@ use tower::ServiceExt as _;
 pub(crate) struct Pages {
     metrics: Metrics,
     measures: Measures,
-    audits: Router,
+    routes: Router,
     runtime: Runtime,
 }
 
 impl Pages {
     pub(crate) fn new(agent: &Arc<Mutex<Agent>>, settings: &Settings, clock: SharedClock) -> Self {
         let metrics = Metrics::new().unwrap();
-        let audits = || audit_pages(Arc::clone(agent), clock, Random::seeded(1));
+        let audits = || audit_pages(Arc::clone(agent), Arc::clone(&clock), Random::seeded(1));
+        let audits = if settings.serves_audit { audits() } else { Router::new() };
+        let state = node_pages(Arc::clone(agent), clock, "1.0.0", NodeReaders::All);
         Self {
             measures: Measures::new(&metrics, Arc::clone(agent)).unwrap(),
             metrics,
-            audits: if settings.serves_audit { audits() } else { Router::new() },
+            routes: audits.merge(state),
             runtime: Builder::new_current_thread().build().unwrap(),
         }
     }
@@ -41,7 +43,7 @@ impl Pages {
             "/external-metrics" => &[Audience::External],
             // Health is served by the program's manager.
             "/healthz" => return Answer { status: 200, body: "ok".to_owned() },
-            _ => return self.runtime.block_on(answer(self.audits.clone(), path)),
+            _ => return self.runtime.block_on(answer(self.routes.clone(), path)),
         };
         self.measures.refresh(now);
         Answer { status: 200, body: self.metrics.text(audiences) }

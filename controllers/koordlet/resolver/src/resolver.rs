@@ -159,6 +159,11 @@ impl Resolver {
         self.files.iter()
     }
 
+    /// A file that something is wanted of.
+    pub fn file(&self, target: &Target) -> Option<&File> {
+        self.files.get(target)
+    }
+
     /// Whether the next pass has something to do at this time.
     pub fn is_due(&self, now: Moment) -> bool {
         !self.due.is_empty() || self.files.values().any(|file| file.is_due(now, self.verify_every))

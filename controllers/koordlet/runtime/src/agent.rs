@@ -11,6 +11,7 @@ mod metric_report;
 mod node_effects;
 mod sampling;
 mod series;
+mod state;
 mod topology;
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use koord_koordlet_resolver::{MountedFiles, Outcome, Resolver, Written};
 use koord_koordlet_system::{Cgroups, QosFolder, Resource, Writer};
 use koord_runtime::write::Answer as ApiAnswer;
 
+pub use self::state::WantedFiles;
 use self::{
     device_report::Devices,
     enforcement::Enforcement,
@@ -66,6 +68,8 @@ pub struct Agent {
     audit: Option<AuditLog>,
     /// When the agent started.
     started: Timestamp,
+    /// When the Node last changed.
+    node_at: Option<Moment>,
     /// Counts changes of the node's labels, annotations and amounts.
     node_generation: u64,
     effects: Vec<Effect>,
@@ -102,6 +106,7 @@ impl Agent {
             hooks: Hooks::new(&settings, &host.machine),
             audit: settings.audit.clone().map(AuditLog::new),
             started: start.time,
+            node_at: None,
             node_generation: 0,
             effects: Vec::new(),
             id_last: 0,
@@ -120,7 +125,7 @@ impl Agent {
                     self.pods_changed();
                 }
             }
-            Input::Object(object) => self.object(object),
+            Input::Object(object) => self.object(object, now.moment),
             Input::Listed => self.topology.is_listed = true,
             Input::Written { id, result } => self.answered(id, &result, now),
             Input::Stopped { id, result } => {
@@ -134,18 +139,19 @@ impl Agent {
         }
     }
 
-    fn object(&mut self, object: Object) {
+    fn object(&mut self, object: Object, now: Moment) {
         match object {
             Object::Node(node) => {
                 let is_same = self.node == node;
                 self.node = node;
                 if !is_same {
+                    self.node_at = Some(now);
                     self.node_generation += 1;
                     self.topology.hurry();
                 }
             }
             Object::Metric(metric) => self.take_metric(metric),
-            Object::Slo(slo) => self.take_slo(slo.as_deref()),
+            Object::Slo(slo) => self.take_slo(slo.as_deref(), now),
             Object::Topology(live) => self.topology.live = live,
             Object::Device(device) => self.devices.live = device,
             Object::Claim(claim) => {

@@ -19,6 +19,10 @@ pub(crate) struct Kubelet {
     /// Counts changes of the pods.
     pub(crate) generation: u64,
     pub(crate) configuration: Option<KubeletConfiguration>,
+    /// When pods were last answered.
+    pub(crate) pods_at: Option<Moment>,
+    /// When a configuration was last answered.
+    pub(crate) configuration_at: Option<Moment>,
     /// Whether there was a list of pods.
     pub(crate) has_pods: bool,
     pods_request: Request,
@@ -51,6 +55,8 @@ impl Kubelet {
             pods: Arc::default(),
             generation: 0,
             configuration: None,
+            pods_at: None,
+            configuration_at: None,
             has_pods: false,
             pods_request: Request::default(),
             configuration_request: Request::default(),
@@ -94,7 +100,7 @@ impl Kubelet {
         match path {
             KubeletPath::Pods => {
                 self.pods_request.end(now + self.settings.sync.unwrap_or(Duration::MAX));
-                self.pods(result, layout, capabilities);
+                self.pods(result, now, layout, capabilities);
             }
             KubeletPath::Configuration => {
                 let configuration =
@@ -104,6 +110,7 @@ impl Kubelet {
                 match configuration {
                     Ok(configuration) => {
                         self.configuration = Some(configuration);
+                        self.configuration_at = Some(now);
                         capabilities.active(CONFIGURATION_FEATURE);
                     }
                     // The last good configuration counts on.
@@ -116,7 +123,7 @@ impl Kubelet {
         }
     }
 
-    fn pods(&mut self, result: Result<Vec<u8>, String>, layout: Layout, capabilities: &mut Capabilities) {
+    fn pods(&mut self, result: Result<Vec<u8>, String>, now: Moment, layout: Layout, capabilities: &mut Capabilities) {
         let list = result.and_then(|body| self.reader.read(&body, layout).map_err(|error| error.to_string()));
         let list = match list {
             Ok(list) => list,
@@ -135,6 +142,7 @@ impl Kubelet {
             return;
         }
         capabilities.active(FEATURE);
+        self.pods_at = Some(now);
         let is_same = self.pods.len() == list.pods.len()
             && self.pods.iter().zip(&list.pods).all(|(one, other)| Arc::ptr_eq(one, other));
         if !is_same || !self.has_pods {

@@ -27,7 +27,7 @@ mod shell;
 mod terway_files;
 pub mod traffic;
 
-pub use agent::{Agent, Now};
+pub use agent::{Agent, Now, WantedFiles};
 pub use container_stopper::{RuntimeEndpoints, Runtimes};
 pub use cookies::{CoreScheduling, KernelCookies};
 pub use disk_programs::disks_by_programs;
@@ -37,7 +37,7 @@ pub use host::{DriverSource, Host, Interfaces, cgroup_version};
 pub use kubelet_client::KubeletClient;
 pub use metrics::{Measures, metrics};
 pub use objects::{ClaimObject, ClaimVolumes, DeviceObject, Identity, Kept, MetricObject, SloObject, TopologyObject};
-pub use pages::audit_pages;
+pub use pages::{NodeReaders, audit_pages, node_pages};
 pub use series::Series;
 pub use settings::{EvictionSettings, Features, Intervals, KubeletSettings, PredictionSettings, Settings};
 pub use shell::{COMPONENT, Feed, Worker, install};

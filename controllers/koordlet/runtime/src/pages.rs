@@ -1,4 +1,6 @@
-//! Pages of the agent beside its metrics: audit events, and for the tools of the node what the agent knows and wants.
+//! Pages of the agent beside its metrics: audit events, and its state for koordctl.
+
+mod node;
 
 use std::sync::Arc;
 
@@ -14,6 +16,7 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+pub use self::node::{NodeReaders, node_pages};
 use crate::{agent::Agent, audit::PageError};
 
 #[derive(Clone)]

@@ -8,7 +8,7 @@ use koord_koordlet_hooks::Options;
 use koord_koordlet_system::{Roots, Version};
 
 pub use self::delivery::{DeliverySettings, NriSettings, PodResourcesSettings};
-use crate::audit::AuditSettings;
+use crate::{audit::AuditSettings, pages::NodeReaders};
 
 /// How an agent runs.
 #[derive(Clone, Debug)]
@@ -36,6 +36,8 @@ pub struct Settings {
     pub hooks: Options,
     /// Whether audit events are served.
     pub serves_audit: bool,
+    /// Who may read the state of the agent.
+    pub state_readers: NodeReaders,
     /// How events are audited; `None` for not at all.
     pub audit: Option<AuditSettings>,
     /// How hooks are delivered, and what else of the node is connected.

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use axum::{
     Router,
     body::Body,
-    extract::Request,
+    extract::{ConnectInfo, Request},
     http::StatusCode,
     routing::{any, get},
 };
@@ -28,7 +28,7 @@ pub(crate) struct Running {
     _stop: DropGuard,
 }
 
-/// Answers the length of a body on `/length`, and on `/watch` a line now and another after a second.
+/// Answers the length of a body on `/length`, the address of the client on `/client`, and on `/watch` a line now and another after a second.
 pub(crate) fn router() -> Router {
     let length = any(async |request: Request| match read(request.into_body(), BODY_BYTES_MAX).await {
         Ok(body) => (StatusCode::OK, body.len().to_string()),
@@ -47,7 +47,8 @@ pub(crate) fn router() -> Router {
         let zeros = stream::repeat_with(|| Ok::<_, std::convert::Infallible>(vec![0_u8; 64 * 1024]));
         Body::from_stream(zeros)
     });
-    Router::new().route("/length", length).route("/watch", watch).route("/endless", endless)
+    let client = get(async |ConnectInfo(address): ConnectInfo<SocketAddr>| address.to_string());
+    Router::new().route("/length", length).route("/client", client).route("/watch", watch).route("/endless", endless)
 }
 
 pub(crate) fn start(limits: Limits) -> Running {
@@ -76,6 +77,10 @@ impl Running {
 pub(crate) struct Client(TcpStream);
 
 impl Client {
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.0.local_addr().unwrap()
+    }
+
     pub(crate) async fn send(&mut self, text: &str) {
         self.0.write_all(text.as_bytes()).await.unwrap();
     }

@@ -83,3 +83,12 @@ async fn a_new_client_is_answered_however_many_are_silent() {
     assert!(running.server.connections() <= most);
     assert!(running.server.turned_away() >= (most * 3) as u64);
 }
+
+#[tokio::test]
+async fn handlers_know_the_address_of_their_client() {
+    let running = start(Limits::default());
+    let mut client = running.connect().await;
+    client.send("GET /client HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    let answer = client.receive().await;
+    assert!(answer.ends_with(&format!("\r\n{}", client.address())), "{answer}");
+}

@@ -52,6 +52,8 @@ pub(super) struct Reporting {
     first: Option<Moment>,
     /// What was reported last.
     status: Option<NodeMetricStatus>,
+    /// When a report was last accepted.
+    pub(super) written: Option<Moment>,
     served: ServedFields,
 }
 
@@ -88,6 +90,7 @@ impl Reporting {
             is_on: settings.reports_node_metric,
             first: None,
             status: None,
+            written: None,
             served: ServedFields { numa_usages: true, prod_peak: true },
         }
     }
@@ -128,6 +131,7 @@ impl Reporting {
         match (error, result) {
             (None, Ok((_, body))) => {
                 capabilities.active(FEATURE);
+                self.written = Some(now);
                 self.notice_pruned(body);
             }
             // Another client has changed the object: the watch shows it soon.

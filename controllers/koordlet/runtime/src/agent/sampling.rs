@@ -26,6 +26,8 @@ pub(super) struct Sampling {
     pub(super) collectors: Collectors,
     /// When samples are taken next.
     pub(super) next: Option<Moment>,
+    /// When samples were last taken.
+    pub(super) last: Option<Moment>,
     /// Whether there was a round with usage of all pods of the node.
     pub(super) has_pods: bool,
     /// When the pods of the node were first sampled.
@@ -38,6 +40,8 @@ pub(super) struct Slo {
     reader: NodeSloReader,
     /// `None` before there was an object.
     pub(super) merged: Option<NodeSlo>,
+    /// When there last was an object.
+    pub(super) at: Option<Moment>,
     /// Counts changes.
     pub(super) generation: u64,
 }
@@ -73,7 +77,14 @@ impl Sampling {
         let mut collectors = Collectors::new(&settings.roots, host.layout, collected);
         let topology = &host.machine.topology;
         collectors.set_machine(topology.cpus(), topology.nodes());
-        Self { store: Store::new(Retention::default()), collectors, next: None, has_pods: false, pods_since: None }
+        Self {
+            store: Store::new(Retention::default()),
+            collectors,
+            next: None,
+            last: None,
+            has_pods: false,
+            pods_since: None,
+        }
     }
 
     /// When samples are taken next.
@@ -112,6 +123,7 @@ impl Agent {
         // Rounds keep their rhythm, unless one was missed.
         let next = sampling.next.map_or(moment, |next| next) + interval;
         sampling.next = Some(if next <= moment { moment + interval } else { next });
+        sampling.last = Some(moment);
         sampling.collectors.collect(time, Some(&mut PerfCounters), &mut sampling.store);
         if self.kubelet.has_pods {
             let since = *sampling.pods_since.get_or_insert(moment);
@@ -133,7 +145,10 @@ impl Agent {
     }
 
     /// Takes the NodeSLO of the node.
-    pub(super) fn take_slo(&mut self, object: Option<&SloObject>) {
+    pub(super) fn take_slo(&mut self, object: Option<&SloObject>, now: Moment) {
+        if object.is_some() {
+            self.slo.at = Some(now);
+        }
         let errors = self.slo.take(object);
         if errors.is_empty() {
             self.capabilities.active(SLO_FEATURE);
