@@ -13,11 +13,11 @@ use koord_koordlet_resolver::MountedFiles;
 use koord_koordlet_runtime::{
     Agent, Feed, Host, Interfaces, KernelCookies, KubeletClient, Measures, Now, Runtimes, Settings, SharedGpus, Worker,
     audit_pages, cgroup_version,
-    delivery::{self, Connections, NodeFolders, PodFolders},
+    delivery::{self, Connections, NodeFolders, PodFolders, PressureFiles},
     install,
     traffic::DefaultCard,
 };
-use koord_koordlet_system::{Cgroups, KernelWriter, ObservingWriter, QosFolder, Version, Writer};
+use koord_koordlet_system::{Cgroups, KernelWriter, ObservingWriter, PressureResource, QosFolder, Version, Writer};
 use koord_program::{
     ControllerSettings, Dependencies, Program,
     component::{api_server, warn_of_flags},
@@ -108,6 +108,11 @@ pub async fn run_with(
         folders: QosFolder::ALL.map(|folder| cgroups.folder(&host.layout.qos(folder))).into(),
         layout: host.layout,
     };
+    let (cgroup_root, layout, proc) = (settings.roots.cgroup.clone(), host.layout, settings.roots.proc.clone());
+    let of_pods = move |resource: PressureResource| {
+        Cgroups::new(cgroup_root.clone(), layout).path(&layout.kubepods(), resource.of_cgroup())
+    };
+    let pressure_files = PressureFiles { of_pods: Arc::new(of_pods), proc };
     let node = NodeFolders {
         resctrl: settings.roots.sys_fs.join("resctrl"),
         sys: settings.roots.sys.clone(),
@@ -136,8 +141,18 @@ pub async fn run_with(
         manager.serve_also(audit_pages(Arc::clone(&agent), Arc::clone(&clock), random.clone()));
     }
     install(worker, &mut manager);
-    let connections =
-        Connections { settings: delivery, hooks, only_observes, node, pod_folders, agent, inputs, clock, random };
+    let connections = Connections {
+        settings: delivery,
+        hooks,
+        only_observes,
+        node,
+        pod_folders,
+        pressure_files,
+        agent,
+        inputs,
+        clock,
+        random,
+    };
     delivery::install(connections, &mut manager);
     let result = manager.run(stop).await;
     gpus_end.store(true, Ordering::Relaxed);

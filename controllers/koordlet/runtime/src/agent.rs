@@ -127,6 +127,7 @@ impl Agent {
                 self.eviction_answered(id, result.err(), now);
             }
             Input::PodFolder => self.kubelet.hurry(now.moment),
+            Input::Pressure(resource) => self.pressure(resource, now.moment),
             Input::Called(called) => self.answered_call(*called, now),
             Input::Capability { feature, state } => {
                 self.capabilities.set(feature, state);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use koord_koordlet_framework::Node;
-use koord_koordlet_system::ContainerId;
+use koord_koordlet_system::{ContainerId, PressureResource};
 use koord_runtime::{events::Event, write::Write};
 
 use crate::{
@@ -27,6 +27,8 @@ pub enum Input {
     Stopped { id: u64, result: Result<(), String> },
     /// A folder of a pod has come or gone.
     PodFolder,
+    /// Tasks wait for this resource for longer than the trigger in the kernel allows.
+    Pressure(PressureResource),
     /// A container runtime was answered.
     Called(Box<Called>),
     /// How a feature outside of the agent fares.
