@@ -17,7 +17,7 @@ use koord_koordlet_runtime::{
     install,
     traffic::DefaultCard,
 };
-use koord_koordlet_system::{Cgroups, KernelWriter, ObservingWriter, PressureResource, QosFolder, Version, Writer};
+use koord_koordlet_system::{Cgroups, KernelWriter, Layout, ObservingWriter, PressureResource, Version, Writer};
 use koord_program::{
     ControllerSettings, Dependencies, Program,
     component::{api_server, warn_of_flags},
@@ -104,15 +104,7 @@ pub async fn run_with(
     let writer =
         || -> Box<dyn Writer> { if only_observes { Box::new(ObservingWriter) } else { Box::new(KernelWriter) } };
     let cgroups = Cgroups::new(settings.roots.cgroup.clone(), host.layout);
-    let pod_folders = PodFolders {
-        folders: QosFolder::ALL.map(|folder| cgroups.folder(&host.layout.qos(folder))).into(),
-        layout: host.layout,
-    };
-    let (cgroup_root, layout, proc) = (settings.roots.cgroup.clone(), host.layout, settings.roots.proc.clone());
-    let of_pods = move |resource: PressureResource| {
-        Cgroups::new(cgroup_root.clone(), layout).path(&layout.kubepods(), resource.of_cgroup())
-    };
-    let pressure_files = PressureFiles { of_pods: Arc::new(of_pods), proc };
+    let (cgroup_root, proc) = (settings.roots.cgroup.clone(), settings.roots.proc.clone());
     let node = NodeFolders {
         resctrl: settings.roots.sys_fs.join("resctrl"),
         sys: settings.roots.sys.clone(),
@@ -124,6 +116,14 @@ pub async fn run_with(
     let gpus = settings.reads_nvidia_gpus.then(|| (settings.roots.sys.clone(), settings.intervals.collect));
     let (audits, random) = (settings.serves_audit, core.random().clone());
     let agent = Arc::new(Mutex::new(Agent::new(settings, host, writer(), random.number(), start)));
+    let of_agent = Arc::clone(&agent);
+    let layout: Arc<dyn Fn() -> Layout + Send + Sync> = Arc::new(move || of_agent.lock().layout());
+    let pod_folders = PodFolders { root: cgroup_root.clone(), layout: Arc::clone(&layout) };
+    let of_pods = move |resource: PressureResource| {
+        let layout = layout();
+        Cgroups::new(cgroup_root.clone(), layout).path(&layout.kubepods(), resource.of_cgroup())
+    };
+    let pressure_files = PressureFiles { of_pods: Arc::new(of_pods), proc };
     let gpus_end = Arc::new(AtomicBool::new(false));
     if let Some((sys, interval)) = gpus {
         let gpus = SharedGpus::default();

@@ -7,5 +7,6 @@
     clippy::cast_precision_loss
 )]
 
+mod kubelet_root;
 mod node;
 mod pressure;

@@ -27,6 +27,8 @@ pub(crate) struct FixtureNode {
     pub(crate) agent: Agent,
     /// The folder of all pods below the root of cgroups.
     kubepods: String,
+    /// `cgroupRoot` in the kubelet's configuration.
+    pub(crate) kubelet_root: String,
     pods: usize,
     /// CPU time that pods which are not best-effort have used, all together.
     used_us: u64,
@@ -58,7 +60,15 @@ impl FixtureNode {
         let start = Now { moment: Moment::default(), time: Timestamp::UNIX_EPOCH };
         let host = Host::discover(&settings.roots, Version::V2);
         let agent = Agent::new(settings, host, Box::new(FixtureKernel::new(root, true, false)), 1, start);
-        let mut node = Self { folder, agent, kubepods: kubepods.to_owned(), pods, used_us: 0, now: Duration::ZERO };
+        let mut node = Self {
+            folder,
+            agent,
+            kubepods: kubepods.to_owned(),
+            kubelet_root: format!("/{}", kubepods.strip_suffix("kubepods").unwrap()),
+            pods,
+            used_us: 0,
+            now: Duration::ZERO,
+        };
         node.count(0);
         node.listed();
         node
@@ -162,8 +172,7 @@ impl FixtureNode {
         match path {
             KubeletPath::Pods => pods(self.pods),
             KubeletPath::Configuration => {
-                let root = self.kubepods.strip_suffix("kubepods").unwrap();
-                json!({"kubeletconfig": {"cgroupRoot": format!("/{root}"), "cgroupDriver": "cgroupfs"}})
+                json!({"kubeletconfig": {"cgroupRoot": self.kubelet_root, "cgroupDriver": "cgroupfs"}})
                     .to_string()
                     .into()
             }
@@ -211,10 +220,12 @@ fn make_tree(root: &Path, kubepods: &str, pods: usize) {
 fn pods(count: usize) -> Vec<u8> {
     let pod = |number: usize| {
         let (label, class) = if is_be(number) { ("BE", "BestEffort") } else { ("LS", "Burstable") };
+        let batch = json!({"kubernetes.io/batch-cpu": "1000", "kubernetes.io/batch-memory": "1Gi"});
+        let resources = if is_be(number) { json!({"requests": batch, "limits": batch}) } else { json!({}) };
         json!({
             "metadata": {"name": format!("pod-{number}"), "namespace": "shop", "uid": number.to_string(),
                 "labels": {"koordinator.sh/qosClass": label}},
-            "spec": {"containers": [{"name": "main", "resources": {}}], "priority": if is_be(number) { 5500 } else { 9500 }},
+            "spec": {"containers": [{"name": "main", "resources": resources}], "priority": if is_be(number) { 5500 } else { 9500 }},
             "status": {"phase": "Running", "qosClass": class, "containerStatuses": [
                 {"name": "main", "containerID": "containerd://c", "state": {"running": {}}}]},
         })

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io, path::PathBuf};
 
 use koord_koordlet_framework::Target;
 use koord_koordlet_system::{
-    CgroupPath, Cgroups, Form, Kernel, ReadError, Resource, Value, ValueError, Writer, is_gone, read,
+    CgroupPath, Cgroups, Form, Kernel, Layout, ReadError, Resource, Value, ValueError, Writer, is_gone, read,
 };
 
 /// Reads and writes what targets say.
@@ -57,6 +57,11 @@ impl MountedFiles {
 
     pub fn cgroups(&self) -> &Cgroups {
         &self.cgroups
+    }
+
+    /// Names folders otherwise from now on.
+    pub fn set_layout(&mut self, layout: Layout) {
+        self.cgroups.set_layout(layout);
     }
 
     /// Changes files and folders that are no targets.
@@ -186,7 +191,7 @@ mod tests {
         let cgroup = CgroupPath::new("kubepods.slice");
         let folder = root.path().join("kubepods.slice");
         std::fs::create_dir(&folder).unwrap();
-        let layout = Layout { version: Version::V2, driver: Driver::Systemd };
+        let layout = Layout::new(Version::V2, Driver::Systemd);
         let mut files = MountedFiles::new(Cgroups::new(root.path().to_owned(), layout), Box::new(KernelWriter));
         let target = Target::Cgroup { cgroup, resource: Resource::Cpuset };
         let cpus = |list: &str| Value::Cpus(list.parse().unwrap());

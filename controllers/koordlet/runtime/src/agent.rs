@@ -5,6 +5,7 @@
 mod device_report;
 mod enforcement;
 mod eviction;
+mod folders;
 mod hook_outcome;
 mod hooks;
 mod metric_report;
@@ -116,6 +117,7 @@ impl Agent {
             Input::Kubelet { path, result } => {
                 let before = self.kubelet.generation;
                 self.kubelet.answer(path, result, now.moment, self.host.layout, &mut self.capabilities);
+                self.follow_kubelet_root(now);
                 if self.kubelet.generation != before {
                     self.pods_changed();
                 }

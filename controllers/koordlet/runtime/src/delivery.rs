@@ -121,7 +121,7 @@ mod testing {
 
     /// Calls on a tree of files, by the rules of a default installation without a NodeSLO.
     pub(super) fn calls(root: &Path, options: Option<&Options>) -> (HookCalls, mpsc::UnboundedReceiver<Input>) {
-        let layout = Layout { version: Version::V1, driver: Driver::Cgroupfs };
+        let layout = Layout::new(Version::V1, Driver::Cgroupfs);
         let rules = options.map(|options| {
             let (slo, topology, node, resctrl) = (None, None, None, None);
             let switches = KernelSwitches::default();
@@ -141,7 +141,7 @@ mod testing {
         let (inputs, taken) = mpsc::unbounded_channel();
         let second = Duration::from_secs(1);
         let pod = r#"{"metadata":{"name":"a","namespace":"default","uid":"1"},"spec":{"containers":[]},"status":{}}"#;
-        let pod = read_pod(pod, Layout { version: Version::V1, driver: Driver::Cgroupfs }).unwrap();
+        let pod = read_pod(pod, Layout::new(Version::V1, Driver::Cgroupfs)).unwrap();
         let pods: Arc<[_]> = Arc::new([Arc::new(pod)]);
         let settings = DeliverySettings {
             nri: Some(NriSettings {

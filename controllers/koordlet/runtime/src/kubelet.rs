@@ -82,6 +82,12 @@ impl Kubelet {
         self.pods_request.hurry(now);
     }
 
+    /// Reads all pods again at once, though they have not changed: their folders have other names.
+    pub(crate) fn read_anew(&mut self, now: Moment) {
+        self.reader = PodReader::default();
+        self.hurry(now);
+    }
+
     /// Takes an answer.
     pub(crate) fn answer(
         &mut self,

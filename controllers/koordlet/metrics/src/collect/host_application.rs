@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_cgroup_follows_from_the_path_or_from_the_class() {
-        let layout = Layout { version: Version::V2, driver: Driver::Cgroupfs };
+        let layout = Layout::new(Version::V2, Driver::Cgroupfs);
         for (text, cgroup) in [
             (r#"{"name":"a","qos":"LS"}"#, Some("host-latency-sensitive/a")),
             (r#"{"name":"a","qos":"LSR"}"#, Some("host-latency-sensitive/a")),

@@ -22,6 +22,8 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Enforcement {
     pub(super) strategies: Strategies,
+    /// What random choices of strategies follow from.
+    pub(super) seed: u64,
     features: Features,
     next: BTreeMap<Strategy, Moment>,
     /// The last moment to which pressure has moved a run of a strategy.
@@ -102,6 +104,7 @@ impl Enforcement {
         let (next, hurried, gauges, notes) = Default::default();
         Self {
             strategies: Strategies::new(options, start),
+            seed,
             features: features.fold(Features::none(), Features::with),
             next,
             hurried,

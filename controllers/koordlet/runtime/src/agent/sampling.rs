@@ -73,14 +73,26 @@ fn collector_settings(features: &Features, intervals: &Intervals, settings: &Set
     }
 }
 
+fn collectors(settings: &Settings, host: &Host) -> Collectors {
+    let collected = collector_settings(&settings.features, &settings.intervals, settings);
+    let mut collectors = Collectors::new(&settings.roots, host.layout, collected);
+    let topology = &host.machine.topology;
+    collectors.set_machine(topology.cpus(), topology.nodes());
+    collectors
+}
+
 impl Sampling {
     pub(super) fn new(settings: &Settings, host: &Host) -> Self {
-        let collected = collector_settings(&settings.features, &settings.intervals, settings);
-        let mut collectors = Collectors::new(&settings.roots, host.layout, collected);
-        let topology = &host.machine.topology;
-        collectors.set_machine(topology.cpus(), topology.nodes());
         let (next, hurried, last, pods_since) = Default::default();
-        Self { store: Store::new(Retention::default()), collectors, next, hurried, last, has_pods: false, pods_since }
+        let (store, collectors) = (Store::new(Retention::default()), collectors(settings, host));
+        Self { store, collectors, next, hurried, last, has_pods: false, pods_since }
+    }
+
+    /// Opens the files of other folders; strategies wait for samples of them.
+    pub(super) fn set_layout(&mut self, settings: &Settings, host: &Host) {
+        self.collectors = collectors(settings, host);
+        self.has_pods = false;
+        self.pods_since = None;
     }
 
     /// When samples are taken next.
