@@ -2,6 +2,7 @@
 //!
 //! It has no client, no tasks and no clock. The program runs it beside real watches, and a test beside a fixture tree in virtual time.
 
+mod collections;
 mod device_report;
 mod enforcement;
 mod eviction;
@@ -27,6 +28,7 @@ use koord_koordlet_system::{Cgroups, QosFolder, Resource, Writer};
 use koord_runtime::write::Answer as ApiAnswer;
 
 use self::{
+    collections::Collections,
     device_report::Devices,
     enforcement::Enforcement,
     eviction::Evictions,
@@ -39,6 +41,7 @@ use crate::{
     audit::{AuditEvent, AuditLog, Subject},
     called::{self, Called, Done},
     capability::Capabilities,
+    durations::{Durations, MeasuredFiles},
     exchange::{Effect, Input, Object},
     host::Host,
     kubelet::Kubelet,
@@ -65,6 +68,8 @@ pub struct Agent {
     evictions: Evictions,
     hooks: Hooks,
     audit: Option<AuditLog>,
+    durations: Option<Durations>,
+    collections: Collections,
     /// When the agent started.
     started: Timestamp,
     /// Counts changes of the node's labels, annotations and amounts.
@@ -102,6 +107,8 @@ impl Agent {
             evictions: Evictions::default(),
             hooks: Hooks::new(&settings, &host.machine),
             audit: settings.audit.clone().map(AuditLog::new),
+            durations: None,
+            collections: Collections::of_start(&host),
             started: start.time,
             node_generation: 0,
             effects: Vec::new(),
@@ -116,6 +123,11 @@ impl Agent {
         match input {
             Input::Kubelet { path, result } => {
                 let before = self.kubelet.generation;
+                let status = result.as_ref().map_or_else(|failure| failure.status, |_| Some(200));
+                if let (Some(durations), Some(status)) = (&self.durations, status) {
+                    durations.kubelet_request(path, status, now.moment.since(self.kubelet.sent(path)));
+                }
+                let result = result.map_err(|failure| failure.reason);
                 self.kubelet.answer(path, result, now.moment, self.host.layout, &mut self.capabilities);
                 self.follow_kubelet_root(now);
                 if self.kubelet.generation != before {
@@ -208,7 +220,8 @@ impl Agent {
         self.run_hooks(now);
         self.enforce(now);
         self.evict(now);
-        let outcome = self.resolver.pass(now.moment, &mut self.files);
+        let mut files = MeasuredFiles { files: &mut self.files, durations: self.durations.as_ref(), time };
+        let outcome = self.resolver.pass(now.moment, &mut files);
         self.resolved(&outcome, now);
         if let Some(audit) = &mut self.audit {
             audit.tick(now.moment);
@@ -272,6 +285,11 @@ impl Agent {
         if let Some(audit) = &mut self.audit {
             audit.record(event, now.moment, now.time);
         }
+    }
+
+    /// Measures from now on how long things take.
+    pub(crate) fn measure(&mut self, durations: Durations) {
+        self.durations = Some(durations);
     }
 
     /// The audit, where it is on.

@@ -16,7 +16,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub enum Input {
     /// What the kubelet answered.
-    Kubelet { path: KubeletPath, result: Result<Vec<u8>, String> },
+    Kubelet { path: KubeletPath, result: Result<Vec<u8>, KubeletFailure> },
     /// The state of an object of this node; `None` when there is none.
     Object(Object),
     /// All objects of the node are known now.
@@ -33,6 +33,14 @@ pub enum Input {
     Called(Box<Called>),
     /// How a feature outside of the agent fares.
     Capability { feature: &'static str, state: State },
+}
+
+/// Why the kubelet gave nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KubeletFailure {
+    /// The HTTP status; `None` where there was no answer.
+    pub status: Option<u16>,
+    pub reason: String,
 }
 
 /// An object of this node.

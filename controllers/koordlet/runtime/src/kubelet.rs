@@ -29,6 +29,8 @@ pub(crate) struct Kubelet {
 #[derive(Clone, Copy, Debug, Default)]
 struct Request {
     is_under_way: bool,
+    /// When it was sent last.
+    sent: Moment,
     /// When it is sent again; `None` for now.
     next: Option<Moment>,
     /// Whether the answer that is under way is too old already.
@@ -86,6 +88,14 @@ impl Kubelet {
     pub(crate) fn read_anew(&mut self, now: Moment) {
         self.reader = PodReader::default();
         self.hurry(now);
+    }
+
+    /// When a path was asked for last.
+    pub(crate) fn sent(&self, path: KubeletPath) -> Moment {
+        match path {
+            KubeletPath::Pods => self.pods_request.sent,
+            KubeletPath::Configuration => self.configuration_request.sent,
+        }
     }
 
     /// Takes an answer.
@@ -157,6 +167,7 @@ impl Request {
             return false;
         }
         self.is_under_way = true;
+        self.sent = now;
         true
     }
 

@@ -237,6 +237,7 @@ impl Agent {
         }
         self.enforcement.disks_next = Some(now.moment + DISKS_INTERVAL);
         let disks = self.host.disks(&self.settings.roots);
+        self.collections.disks.count(disks.numbers().next().is_some());
         let known = &mut self.enforcement.disks;
         let is_same = known.as_ref().is_some_and(|known| known.disks == disks && known.volumes == self.claims);
         if !is_same {
