@@ -209,6 +209,8 @@ options! {
         cpu_evict_cool_time_seconds: u64,
         /// Evict through the API server alone; else containers are stopped directly.
         only_evict_by_api: bool = switch "false",
+        /// Suppress BE pods and evict for memory as soon as the kernel reports pressure, not only in their intervals. The kernel needs CAP_SYS_RESOURCE for it.
+        pressure_triggers: bool = switch "false",
         /// How often a file is compared with what it shall say though nothing changed, in seconds.
         #[arg(long, default_value_t = 60, value_name = "SECONDS")]
         resource_force_update_seconds: u64,
@@ -551,6 +553,7 @@ impl Checked {
                 folder: options.pod_resources_proxy_path.clone(),
                 kubelet: roots.kubelet.join("pod-resources/kubelet.sock"),
             }),
+            pressure_triggers: options.pressure_triggers,
         }
     }
 }

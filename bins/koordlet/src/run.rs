@@ -13,11 +13,11 @@ use koord_koordlet_resolver::MountedFiles;
 use koord_koordlet_runtime::{
     Agent, Feed, Host, Interfaces, KernelCookies, KubeletClient, Measures, Now, Runtimes, Settings, SharedGpus, Worker,
     audit_pages, cgroup_version,
-    delivery::{self, Connections, NodeFolders, PodFolders},
+    delivery::{self, Connections, NodeFolders, PodFolders, PressureFiles},
     disks_by_programs, install, node_pages,
     traffic::DefaultCard,
 };
-use koord_koordlet_system::{Cgroups, KernelWriter, ObservingWriter, QosFolder, Version, Writer};
+use koord_koordlet_system::{Cgroups, KernelWriter, Layout, ObservingWriter, PressureResource, Version, Writer};
 use koord_program::{
     ControllerSettings, Dependencies, Program,
     component::{api_server, warn_of_flags},
@@ -108,10 +108,7 @@ pub async fn run_with(
     let writer =
         || -> Box<dyn Writer> { if only_observes { Box::new(ObservingWriter) } else { Box::new(KernelWriter) } };
     let cgroups = Cgroups::new(settings.roots.cgroup.clone(), host.layout);
-    let pod_folders = PodFolders {
-        folders: QosFolder::ALL.map(|folder| cgroups.folder(&host.layout.qos(folder))).into(),
-        layout: host.layout,
-    };
+    let (cgroup_root, proc) = (settings.roots.cgroup.clone(), settings.roots.proc.clone());
     let node = NodeFolders {
         resctrl: settings.roots.sys_fs.join("resctrl"),
         sys: settings.roots.sys.clone(),
@@ -123,6 +120,14 @@ pub async fn run_with(
     let gpus = settings.reads_nvidia_gpus.then(|| (settings.roots.sys.clone(), settings.intervals.collect));
     let (audits, readers, random) = (settings.serves_audit, settings.state_readers, core.random().clone());
     let agent = Arc::new(Mutex::new(Agent::new(settings, host, writer(), random.number(), start)));
+    let of_agent = Arc::clone(&agent);
+    let layout: Arc<dyn Fn() -> Layout + Send + Sync> = Arc::new(move || of_agent.lock().layout());
+    let pod_folders = PodFolders { root: cgroup_root.clone(), layout: Arc::clone(&layout) };
+    let of_pods = move |resource: PressureResource| {
+        let layout = layout();
+        Cgroups::new(cgroup_root.clone(), layout).path(&layout.kubepods(), resource.of_cgroup())
+    };
+    let pressure_files = PressureFiles { of_pods: Arc::new(of_pods), proc };
     let gpus_end = Arc::new(AtomicBool::new(false));
     if let Some((sys, interval)) = gpus {
         let gpus = SharedGpus::default();
@@ -143,8 +148,18 @@ pub async fn run_with(
     }
     manager.serve_also(node_pages(Arc::clone(&agent), Arc::clone(&clock), BUILD.version, readers));
     install(worker, &mut manager);
-    let connections =
-        Connections { settings: delivery, hooks, only_observes, node, pod_folders, agent, inputs, clock, random };
+    let connections = Connections {
+        settings: delivery,
+        hooks,
+        only_observes,
+        node,
+        pod_folders,
+        pressure_files,
+        agent,
+        inputs,
+        clock,
+        random,
+    };
     delivery::install(connections, &mut manager);
     let result = manager.run(stop).await;
     gpus_end.store(true, Ordering::Relaxed);

@@ -47,6 +47,7 @@ without any; an agent that only observes has none.
 {{- if $gates.CoreSched -}}{{- $added = append $added "SYS_PTRACE" -}}{{- end -}}
 {{- if $gates.TCNetworkQoS -}}{{- $added = append $added "NET_ADMIN" -}}{{- end -}}
 {{- if $gates.OOMScoreAdj -}}{{- $added = concat $added (list "DAC_OVERRIDE" "SYS_RESOURCE") -}}{{- end -}}
+{{- if $koordlet.pressureTriggers -}}{{- $added = append $added "SYS_RESOURCE" -}}{{- end -}}
 {{- end -}}
 {{- if $koordlet.privileged -}}
 {{- $context = merge (dict "privileged" true) (omit $context "allowPrivilegeEscalation" "capabilities") -}}

@@ -26,7 +26,7 @@ use self::{
 use crate::node::HollowNode;
 
 /// How the folders of pods are named.
-pub const LAYOUT: Layout = Layout { version: Version::V2, driver: Driver::Systemd };
+pub const LAYOUT: Layout = Layout::new(Version::V2, Driver::Systemd);
 
 /// The period of CFS quotas.
 const PERIOD: Duration = Duration::from_millis(100);

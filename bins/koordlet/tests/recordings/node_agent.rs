@@ -10,8 +10,8 @@ use koord_core::{
 use koord_koordlet_framework::Node;
 use koord_koordlet_protocols::cri::Protocol;
 use koord_koordlet_runtime::{
-    Agent, COMPONENT, ClaimObject, DeviceObject, Effect, Host, Input, Kept, KubeletPath, MetricObject, Now, Object,
-    Runtimes, Settings, SloObject, TopologyObject,
+    Agent, COMPONENT, ClaimObject, DeviceObject, Effect, Host, Input, Kept, KubeletFailure, KubeletPath, MetricObject,
+    Now, Object, Runtimes, Settings, SloObject, TopologyObject,
 };
 use koord_koordlet_system::{CommandOutput, Disks, Version};
 use koord_koordlet_testing as testing;
@@ -175,9 +175,11 @@ impl testing::Agent for NodeAgent {
                 let asked = self.asked.get(path.as_str()).copied().unwrap_or_default();
                 let is_late = at.saturating_sub(asked) >= self.settings.kubelet.timeout;
                 let result = match answer.status {
-                    _ if is_late => Err("no answer in time".to_owned()),
+                    _ if is_late => Err(KubeletFailure { status: None, reason: "no answer in time".to_owned() }),
                     200 => Ok(answer.body.into_bytes()),
-                    status => Err(format!("HTTP {status}: {}", answer.body)),
+                    status => {
+                        Err(KubeletFailure { status: Some(status), reason: format!("HTTP {status}: {}", answer.body) })
+                    }
                 };
                 vec![Input::Kubelet { path, result }]
             }

@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn applications_have_the_folder_of_their_class_or_path() {
-        let layout = Layout { version: Version::V1, driver: Driver::Cgroupfs };
+        let layout = Layout::new(Version::V1, Driver::Cgroupfs);
         for (application, cgroup) in [
             (json!({"name": "a", "qos": "LS"}), Ok("host-latency-sensitive/a")),
             (json!({"name": "a", "qos": "LSR"}), Ok("host-latency-sensitive/a")),

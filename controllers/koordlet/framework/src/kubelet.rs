@@ -325,7 +325,7 @@ mod tests {
 
     use super::*;
 
-    const LAYOUT: Layout = Layout { version: Version::V1, driver: Driver::Systemd };
+    const LAYOUT: Layout = Layout::new(Version::V1, Driver::Systemd);
 
     const LIST: &str = r#"{"kind":"PodList","items":[
         {"metadata":{"name":"be","namespace":"shop","uid":"a-1","labels":{"koordinator.sh/qosClass":"BE","app":"x"},

@@ -10,7 +10,7 @@
 //! use koord_koordlet_hooks::{HostDevices, Options, RuleInputs, Rules, RuntimeContainer, RuntimePod, Stage, on_container};
 //! use koord_koordlet_system::{Driver, Layout, Version};
 //!
-//! let layout = Layout { version: Version::V2, driver: Driver::Systemd };
+//! let layout = Layout::new(Version::V2, Driver::Systemd);
 //! let options = Options::default();
 //! let (slo, topology, node, resctrl) = (None, None, None, None);
 //! let rules = Rules::new(RuleInputs { options: &options, layout, slo, topology, node, switches: Default::default(), resctrl }, None);

@@ -127,6 +127,11 @@ impl Default for Options {
 // === impl Rules ===
 
 impl Rules {
+    /// How the folders of pods are named.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
     /// The rules of these inputs. `previous` gives what stays in force: a ratio that cannot be read keeps its last value, and one that changes by less than
     /// 0.01 is not changed.
     pub fn new(inputs: RuleInputs<'_>, previous: Option<&Self>) -> Self {

@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn the_sandbox_is_what_is_left() {
-        let layout = Layout { version: Version::V1, driver: Driver::Systemd };
+        let layout = Layout::new(Version::V1, Driver::Systemd);
         let found = |id: &str, folders: &[&str]| {
             let text = format!(
                 r#"{{"metadata":{{"namespace":"shop","name":"a","uid":"1"}},"spec":{{"containers":[{{"name":"main"}}]}},

@@ -15,7 +15,7 @@ use koord_koordlet_system::{
 use koord_types::protocol::Labels;
 use serde_json::json;
 
-const LAYOUT: Layout = Layout { version: Version::V1, driver: Driver::Systemd };
+const LAYOUT: Layout = Layout::new(Version::V1, Driver::Systemd);
 const EXTENDED: (&str, &str) = (
     "node.koordinator.sh/extended-resource-spec",
     r#"{"containers":{"main":{"requests":{"kubernetes.io/batch-cpu":"1500","kubernetes.io/batch-memory":"1Gi"},"limits":{"kubernetes.io/batch-cpu":"1500","kubernetes.io/batch-memory":"1Gi"}}}}"#,

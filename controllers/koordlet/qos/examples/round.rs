@@ -15,7 +15,7 @@ const PODS: u32 = 110;
 const ROUNDS: u32 = 1000;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let layout = Layout { version: Version::V2, driver: Driver::Systemd };
+    let layout = Layout::new(Version::V2, Driver::Systemd);
     let mut kernel = MapKernel::new(layout);
     let root = layout.qos(QosFolder::BestEffort);
     kernel.set(&root, Resource::Cpuset, Value::Cpus("0-15".parse()?));

@@ -20,7 +20,7 @@ use crate::{
     outcome::{Note, Outcome},
 };
 
-pub(crate) const LAYOUT: Layout = Layout { version: Version::V1, driver: Driver::Cgroupfs };
+pub(crate) const LAYOUT: Layout = Layout::new(Version::V1, Driver::Cgroupfs);
 pub(crate) const GI: i64 = 1 << 30;
 
 /// A node of eight CPUs in two sockets, with hyper threads, and 16 GiB of memory.

@@ -42,7 +42,7 @@ fn pod(name: &str, qos: &str, status: &str) -> Arc<Pod> {
             "annotations": {"scheduling.koordinator.sh/resource-status": status}},
         "status": {"phase": "Running", "qosClass": "Guaranteed"},
     });
-    Arc::new(read_pod(&pod.to_string(), Layout { version: Version::V1, driver: Driver::Systemd }).unwrap())
+    Arc::new(read_pod(&pod.to_string(), Layout::new(Version::V1, Driver::Systemd)).unwrap())
 }
 
 impl Setting {

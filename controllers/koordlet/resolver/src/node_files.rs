@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io, path::PathBuf};
 
 use koord_koordlet_framework::Target;
 use koord_koordlet_system::{
-    CgroupPath, Cgroups, Form, Kernel, ReadError, Resource, Value, ValueError, Version, Writer, is_gone, read,
+    CgroupPath, Cgroups, Form, Kernel, Layout, ReadError, Resource, Value, ValueError, Version, Writer, is_gone, read,
 };
 
 /// Reads and writes what targets say.
@@ -61,6 +61,11 @@ impl MountedFiles {
 
     pub fn cgroups(&self) -> &Cgroups {
         &self.cgroups
+    }
+
+    /// Names folders otherwise from now on.
+    pub fn set_layout(&mut self, layout: Layout) {
+        self.cgroups.set_layout(layout);
     }
 
     /// Changes files and folders that are no targets.
@@ -202,7 +207,7 @@ mod tests {
         let cgroup = CgroupPath::new("kubepods.slice");
         let folder = root.path().join("kubepods.slice");
         std::fs::create_dir(&folder).unwrap();
-        let layout = Layout { version: Version::V2, driver: Driver::Systemd };
+        let layout = Layout::new(Version::V2, Driver::Systemd);
         let mut files = MountedFiles::new(Cgroups::new(root.path().to_owned(), layout), Box::new(KernelWriter));
         let target = Target::Cgroup { cgroup, resource: Resource::Cpuset };
         let cpus = |list: &str| Value::Cpus(list.parse().unwrap());
@@ -224,7 +229,7 @@ mod tests {
             (Version::V2, "max\n", false),
         ] {
             let root = tempfile::tempdir().unwrap();
-            let layout = Layout { version, driver: Driver::Systemd };
+            let layout = Layout::new(version, Driver::Systemd);
             let cgroups = Cgroups::new(root.path().to_owned(), layout);
             let cgroup = CgroupPath::new("kubepods.slice");
             let path = cgroups.path(&cgroup, Resource::MemoryHigh).unwrap();

@@ -26,7 +26,7 @@ use tokio::sync::mpsc;
 
 const CALLS: usize = 5000;
 const POD: &str = "kubepods/besteffort/pod8b54ed9a-7abe-1eed-7bd2-2c90a211d224";
-const LAYOUT: Layout = Layout { version: Version::V1, driver: Driver::Cgroupfs };
+const LAYOUT: Layout = Layout::new(Version::V1, Driver::Cgroupfs);
 const FILES: [(&str, &str); 3] = [
     ("cpu/cpu.shares", "2\n"),
     ("cpu/cpu.cfs_quota_us", "-1\n"),

@@ -2,9 +2,11 @@
 //!
 //! It has no client, no tasks and no clock. The program runs it beside real watches, and a test beside a fixture tree in virtual time.
 
+mod collections;
 mod device_report;
 mod enforcement;
 mod eviction;
+mod folders;
 mod hook_outcome;
 mod hooks;
 mod metric_report;
@@ -28,6 +30,7 @@ use koord_runtime::write::Answer as ApiAnswer;
 
 pub use self::state::WantedFiles;
 use self::{
+    collections::Collections,
     device_report::Devices,
     enforcement::Enforcement,
     eviction::Evictions,
@@ -40,6 +43,7 @@ use crate::{
     audit::{AuditEvent, AuditLog, Subject},
     called::{self, Called, Done},
     capability::Capabilities,
+    durations::{Durations, MeasuredFiles},
     exchange::{Effect, Input, Object},
     host::Host,
     kubelet::Kubelet,
@@ -66,6 +70,8 @@ pub struct Agent {
     evictions: Evictions,
     hooks: Hooks,
     audit: Option<AuditLog>,
+    durations: Option<Durations>,
+    collections: Collections,
     /// When the agent started.
     started: Timestamp,
     /// When the Node last changed.
@@ -105,6 +111,8 @@ impl Agent {
             evictions: Evictions::default(),
             hooks: Hooks::new(&settings, &host.machine),
             audit: settings.audit.clone().map(AuditLog::new),
+            durations: None,
+            collections: Collections::of_start(&host),
             started: start.time,
             node_at: None,
             node_generation: 0,
@@ -120,7 +128,13 @@ impl Agent {
         match input {
             Input::Kubelet { path, result } => {
                 let before = self.kubelet.generation;
+                let status = result.as_ref().map_or_else(|failure| failure.status, |_| Some(200));
+                if let (Some(durations), Some(status)) = (&self.durations, status) {
+                    durations.kubelet_request(path, status, now.moment.since(self.kubelet.sent(path)));
+                }
+                let result = result.map_err(|failure| failure.reason);
                 self.kubelet.answer(path, result, now.moment, self.host.layout, &mut self.capabilities);
+                self.follow_kubelet_root(now);
                 if self.kubelet.generation != before {
                     self.pods_changed();
                 }
@@ -132,6 +146,7 @@ impl Agent {
                 self.eviction_answered(id, result.err(), now);
             }
             Input::PodFolder => self.kubelet.hurry(now.moment),
+            Input::Pressure(resource) => self.pressure(resource, now.moment),
             Input::Called(called) => self.answered_call(*called, now),
             Input::Capability { feature, state } => {
                 self.capabilities.set(feature, state);
@@ -211,7 +226,8 @@ impl Agent {
         self.run_hooks(now);
         self.enforce(now);
         self.evict(now);
-        let outcome = self.resolver.pass(now.moment, &mut self.files);
+        let mut files = MeasuredFiles { files: &mut self.files, durations: self.durations.as_ref(), time };
+        let outcome = self.resolver.pass(now.moment, &mut files);
         self.resolved(&outcome, now);
         if let Some(audit) = &mut self.audit {
             audit.tick(now.moment);
@@ -275,6 +291,11 @@ impl Agent {
         if let Some(audit) = &mut self.audit {
             audit.record(event, now.moment, now.time);
         }
+    }
+
+    /// Measures from now on how long things take.
+    pub(crate) fn measure(&mut self, durations: Durations) {
+        self.durations = Some(durations);
     }
 
     /// The audit, where it is on.

@@ -1,4 +1,5 @@
-//! How hooks reach containers, and what else of the outside surrounds the agent: calls of container runtimes, the proxy of pod resources, folders of pods.
+//! How hooks reach containers, and what else of the outside surrounds the agent: calls of container runtimes, the proxy of pod resources, folders of pods, triggers for
+//! pressure.
 //!
 //! Conversions and answers are functions without a socket: [`nri_create`] and its sisters for NRI, [`proxy_container`] and [`proxy_sandbox`] for the runtime
 //! proxy. [`HookCalls`] joins them with the rules of an agent; the tasks beside it keep the sockets.
@@ -9,6 +10,7 @@ mod nri;
 mod nri_client;
 mod pod_folders;
 mod pod_resources;
+mod pressure_triggers;
 mod proxy;
 mod report;
 
@@ -26,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 pub use call::{HookCalls, NodeFolders};
 pub use nri::{container_adjustment, container_update, nri_container, nri_create, nri_pod, nri_sandbox, nri_update};
 pub use pod_folders::PodFolders;
+pub use pressure_triggers::{PressureFiles, watch_pressure};
 pub use proxy::{proxy_container, proxy_sandbox};
 
 use crate::{agent::Agent, exchange::Input};
@@ -43,6 +46,7 @@ pub struct Connections {
     pub only_observes: bool,
     pub node: NodeFolders,
     pub pod_folders: PodFolders,
+    pub pressure_files: PressureFiles,
     pub agent: Arc<Mutex<Agent>>,
     /// Where the agent takes what comes from outside.
     pub inputs: mpsc::UnboundedSender<Input>,
@@ -63,10 +67,11 @@ struct Shared {
     random: Random,
 }
 
-/// Gives the tasks of all connections to the manager: NRI, the hook server, the proxy of pod resources and the watch of pod folders. What cannot be had is a
+/// Gives the tasks of all connections to the manager: NRI, the hook server, the proxy of pod resources, the watch of pod folders and triggers for pressure. What cannot be had is a
 /// degraded capability and is tried again.
 pub fn install(connections: Connections, manager: &mut Manager) {
-    let Connections { settings, hooks, only_observes, node, pod_folders, agent, inputs, clock, random } = connections;
+    let Connections { settings, hooks, only_observes, node, pod_folders, pressure_files, agent, inputs, clock, random } =
+        connections;
     let rules = agent.lock().rules();
     let calls = Arc::new(HookCalls::new(rules, node, Arc::clone(&clock), inputs.clone()));
     let pods = Box::new(move || Arc::clone(agent.lock().pods()));
@@ -79,6 +84,11 @@ pub fn install(connections: Connections, manager: &mut Manager) {
     let of_task = Arc::clone(&shared);
     manager.on_every_replica("pod resources", move |_, end| {
         until(end.clone(), pod_resources::run(Arc::clone(&of_task), end))
+    });
+    let of_task = Arc::clone(&shared);
+    manager.on_every_replica("pressure triggers", move |_, end| {
+        let run = pressure_triggers::run(Arc::clone(&of_task), pressure_files.clone(), end.clone());
+        until(end, run)
     });
     manager.on_every_replica("pod folders", move |_, end| {
         let run = pod_folders::run(pod_folders.clone(), Arc::clone(&shared.clock), shared.inputs.clone(), end.clone());
@@ -111,7 +121,7 @@ mod testing {
 
     /// Calls on a tree of files, by the rules of a default installation without a NodeSLO.
     pub(super) fn calls(root: &Path, options: Option<&Options>) -> (HookCalls, mpsc::UnboundedReceiver<Input>) {
-        let layout = Layout { version: Version::V1, driver: Driver::Cgroupfs };
+        let layout = Layout::new(Version::V1, Driver::Cgroupfs);
         let rules = options.map(|options| {
             let (slo, topology, node, resctrl) = (None, None, None, None);
             let switches = KernelSwitches::default();
@@ -131,7 +141,7 @@ mod testing {
         let (inputs, taken) = mpsc::unbounded_channel();
         let second = Duration::from_secs(1);
         let pod = r#"{"metadata":{"name":"a","namespace":"default","uid":"1"},"spec":{"containers":[]},"status":{}}"#;
-        let pod = read_pod(pod, Layout { version: Version::V1, driver: Driver::Cgroupfs }).unwrap();
+        let pod = read_pod(pod, Layout::new(Version::V1, Driver::Cgroupfs)).unwrap();
         let pods: Arc<[_]> = Arc::new([Arc::new(pod)]);
         let settings = DeliverySettings {
             nri: Some(NriSettings {
@@ -152,6 +162,7 @@ mod testing {
                 folder: root.join("koordlet/pod-resources"),
                 kubelet: root.join("kubelet.sock"),
             }),
+            pressure_triggers: true,
         };
         let shared = Shared {
             settings,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use koord_koordlet_framework::Node;
-use koord_koordlet_system::ContainerId;
+use koord_koordlet_system::{ContainerId, PressureResource};
 use koord_runtime::{events::Event, write::Write};
 
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub enum Input {
     /// What the kubelet answered.
-    Kubelet { path: KubeletPath, result: Result<Vec<u8>, String> },
+    Kubelet { path: KubeletPath, result: Result<Vec<u8>, KubeletFailure> },
     /// The state of an object of this node; `None` when there is none.
     Object(Object),
     /// All objects of the node are known now.
@@ -27,10 +27,20 @@ pub enum Input {
     Stopped { id: u64, result: Result<(), String> },
     /// A folder of a pod has come or gone.
     PodFolder,
+    /// Tasks wait for this resource for longer than the trigger in the kernel allows.
+    Pressure(PressureResource),
     /// A container runtime was answered.
     Called(Box<Called>),
     /// How a feature outside of the agent fares.
     Capability { feature: &'static str, state: State },
+}
+
+/// Why the kubelet gave nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KubeletFailure {
+    /// The HTTP status; `None` where there was no answer.
+    pub status: Option<u16>,
+    pub reason: String,
 }
 
 /// An object of this node.

@@ -6,8 +6,8 @@ use std::{
 };
 
 use koord_koordlet_system::{
-    Disks, Driver, HostTree, KubeletProcess, Layout, Machine, NumaGap, NumaNodes, Roots, Version,
-    configured_cgroup_driver, read,
+    Cgroups, Disks, Driver, HostTree, KubeletProcess, KubeletRoot, Layout, Machine, NumaGap, NumaNodes, Roots, Version,
+    configured_cgroup_driver, configured_cgroup_root, read,
 };
 
 use crate::{cookies::CoreScheduling, traffic::TrafficControl};
@@ -56,9 +56,9 @@ pub fn cgroup_version(root: &Path) -> io::Result<Version> {
 impl Host {
     /// Looks at a node whose cgroups have this version.
     pub fn discover(roots: &Roots, version: Version) -> Self {
-        let (driver, driver_source) = driver(roots, version);
+        let (layout, driver_source) = layout(roots, version);
         Self {
-            layout: Layout { version, driver },
+            layout,
             driver_source,
             machine: Machine::discover(&HostTree, roots),
             disk_programs: None,
@@ -87,21 +87,31 @@ impl Host {
     }
 }
 
-/// Who names the folders of pods. Where the kubelet has not made one yet, its process is looked at.
-fn driver(roots: &Roots, version: Version) -> (Driver, DriverSource) {
-    let root = if version == Version::V1 { roots.cgroup.join("cpu") } else { roots.cgroup.clone() };
-    for driver in [Driver::Systemd, Driver::Cgroupfs] {
-        if root.join(Layout { version, driver }.kubepods().as_str()).is_dir() {
-            return (driver, DriverSource::Folder);
-        }
+/// The driver whose folder of all pods is there.
+pub(crate) fn found(roots: &Roots, version: Version, root: KubeletRoot) -> Option<Layout> {
+    let layouts = [Driver::Systemd, Driver::Cgroupfs].map(|driver| Layout { version, driver, root });
+    layouts.into_iter().find(|layout| has_kubepods(roots, *layout))
+}
+
+/// Whether the folder of all pods is there.
+pub(crate) fn has_kubepods(roots: &Roots, layout: Layout) -> bool {
+    Cgroups::new(roots.cgroup.clone(), layout).folder(&layout.kubepods()).is_dir()
+}
+
+/// How the folders of pods are named. Where the kubelet has made none yet, or keeps them below another cgroup than the root, its process is looked at.
+fn layout(roots: &Roots, version: Version) -> (Layout, DriverSource) {
+    if let Some(layout) = found(roots, version, KubeletRoot::NONE) {
+        return (layout, DriverSource::Folder);
     }
-    let kubelet = KubeletProcess::find(&HostTree, &roots.proc);
-    let configured = |kubelet: &KubeletProcess| {
-        let file = kubelet.configuration_file()?;
-        configured_cgroup_driver(&read(Path::new(file)).ok()?)
-    };
-    match kubelet.and_then(|kubelet| kubelet.cgroup_driver().or_else(|| configured(&kubelet))) {
-        Some(driver) => (driver, DriverSource::Kubelet),
-        None => (Driver::Systemd, DriverSource::Assumed),
+    let assumed = Layout::new(version, Driver::Systemd);
+    let Some(kubelet) = KubeletProcess::find(&HostTree, &roots.proc) else { return (assumed, DriverSource::Assumed) };
+    let configuration = kubelet.configuration_file().and_then(|file| read(file).ok()).unwrap_or_default();
+    let root = kubelet.cgroup_root().or_else(|| configured_cgroup_root(&configuration)).unwrap_or_default();
+    if let Some(layout) = found(roots, version, root) {
+        return (layout, DriverSource::Folder);
+    }
+    match kubelet.cgroup_driver().or_else(|| configured_cgroup_driver(&configuration)) {
+        Some(driver) => (Layout { version, driver, root }, DriverSource::Kubelet),
+        None => (Layout { root, ..assumed }, DriverSource::Assumed),
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Kubelet {
 #[derive(Clone, Copy, Debug, Default)]
 struct Request {
     is_under_way: bool,
+    /// When it was sent last.
+    sent: Moment,
     /// When it is sent again; `None` for now.
     next: Option<Moment>,
     /// Whether the answer that is under way is too old already.
@@ -86,6 +88,20 @@ impl Kubelet {
     /// Pods have come or gone: they are read at once.
     pub(crate) fn hurry(&mut self, now: Moment) {
         self.pods_request.hurry(now);
+    }
+
+    /// Reads all pods again at once, though they have not changed: their folders have other names.
+    pub(crate) fn read_anew(&mut self, now: Moment) {
+        self.reader = PodReader::default();
+        self.hurry(now);
+    }
+
+    /// When a path was asked for last.
+    pub(crate) fn sent(&self, path: KubeletPath) -> Moment {
+        match path {
+            KubeletPath::Pods => self.pods_request.sent,
+            KubeletPath::Configuration => self.configuration_request.sent,
+        }
     }
 
     /// Takes an answer.
@@ -159,6 +175,7 @@ impl Request {
             return false;
         }
         self.is_under_way = true;
+        self.sent = now;
         true
     }
 

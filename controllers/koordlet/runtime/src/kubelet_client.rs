@@ -9,7 +9,10 @@ use koord_runtime::connect::{Protocol, connect};
 use kube::{Client, Config, client::Body};
 use parking_lot::Mutex;
 
-use crate::{exchange::KubeletPath, settings::KubeletSettings};
+use crate::{
+    exchange::{KubeletFailure, KubeletPath},
+    settings::KubeletSettings,
+};
 
 /// Most bytes of an answer: a thousand pods of 60 KiB.
 const BODY_BYTES_MAX: usize = 64 << 20;
@@ -20,6 +23,10 @@ pub struct KubeletClient {
     /// The credentials for the API server, which the kubelet accepts too.
     config: Config,
     connection: Mutex<Option<(String, Client)>>,
+}
+
+fn no_answer(reason: String) -> KubeletFailure {
+    KubeletFailure { status: None, reason }
 }
 
 impl KubeletClient {
@@ -33,27 +40,31 @@ impl KubeletClient {
     /// # Errors
     ///
     /// There is no answer in time, or it is not 200.
-    pub async fn get(&self, node: &Node, path: KubeletPath) -> Result<Vec<u8>, String> {
-        let base = self.base(node)?;
+    pub async fn get(&self, node: &Node, path: KubeletPath) -> Result<Vec<u8>, KubeletFailure> {
+        let base = self.base(node).map_err(no_answer)?;
         let url = format!("{base}{}", path.as_str());
         let answer = tokio::time::timeout(self.settings.timeout, self.answer(&base, path));
         match answer.await {
-            Ok(result) => result.map_err(|reason| format!("GET {url}: {reason}")),
-            Err(_) => Err(format!("GET {url}: no answer within {} s", self.settings.timeout.as_secs_f32())),
+            Ok(result) => {
+                result.map_err(|failure| KubeletFailure { reason: format!("GET {url}: {}", failure.reason), ..failure })
+            }
+            Err(_) => Err(no_answer(format!("GET {url}: no answer within {} s", self.settings.timeout.as_secs_f32()))),
         }
     }
 
-    async fn answer(&self, base: &str, path: KubeletPath) -> Result<Vec<u8>, String> {
-        let client = self.client(base)?;
+    async fn answer(&self, base: &str, path: KubeletPath) -> Result<Vec<u8>, KubeletFailure> {
+        let client = self.client(base).map_err(no_answer)?;
         let request = Request::get(path.as_str()).header(header::ACCEPT, "application/json").body(Body::empty());
-        let request = request.map_err(|error| error.to_string())?;
-        let response = client.send(request).await.map_err(|error| koord_runtime::error::in_one_line(&error))?;
+        let request = request.map_err(|error| no_answer(error.to_string()))?;
+        let response = client.send(request).await;
+        let response = response.map_err(|error| no_answer(koord_runtime::error::in_one_line(&error)))?;
         let status = response.status();
         let body = Limited::new(response.into_body(), BODY_BYTES_MAX).collect().await;
-        let body = body.map_err(|error| error.to_string())?.to_bytes();
+        let body = body.map_err(|error| no_answer(error.to_string()))?.to_bytes();
         if status != http::StatusCode::OK {
             let text: String = String::from_utf8_lossy(&body).chars().take(200).collect();
-            return Err(format!("HTTP {status}: {}", text.trim()));
+            let reason = format!("HTTP {status}: {}", text.trim());
+            return Err(KubeletFailure { status: Some(status.as_u16()), reason });
         }
         Ok(body.into())
     }

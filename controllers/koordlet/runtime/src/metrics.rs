@@ -6,7 +6,10 @@ use koord_runtime::metrics::{Audience, Description, Metrics, Unit};
 use parking_lot::Mutex;
 use prometheus::{GaugeVec, IntCounterVec};
 
-use crate::agent::{Agent, Now};
+use crate::{
+    agent::{Agent, Now},
+    durations::{Durations, KUBELET_REQUESTS, UPDATES},
+};
 
 const fn internal(name: &'static str, labels: &'static [&'static str], unit: Unit, help: &'static str) -> Description {
     Description::gauge(name, labels, help).unit(unit).to(Audience::Internal)
@@ -26,6 +29,25 @@ const EVICTION_DETAILS: Description = counted(
     &["node", "pod_namespace", "pod_name", "reason"],
     "Pods that were evicted, by name; for five minutes after the last eviction.",
 );
+
+/// How often parts of the node were looked at.
+const COLLECTIONS: [Description; 3] = [
+    counted(
+        "koordlet_collect_node_cpu_info_status",
+        &["node", "status"],
+        "How often the CPUs of the node were looked at: once, as they do not change.",
+    ),
+    counted(
+        "koordlet_collect_node_numa_info_status",
+        &["node", "status"],
+        "How often the NUMA nodes were looked at, for the NodeResourceTopology.",
+    ),
+    counted(
+        "koordlet_collect_node_local_storage_info_status",
+        &["node", "status"],
+        "How often the disks were looked at, for disk limits.",
+    ),
+];
 
 const CONTAINER: &[&str] =
     &["node", "pod_uid", "pod_name", "pod_namespace", "container_id", "container_name", "resource", "unit"];
@@ -214,7 +236,8 @@ const GAUGES: &[Description] = &[
 
 /// Every metric of the agent, by name.
 pub fn metrics() -> Vec<Description> {
-    GAUGES.iter().chain(&[EVICTIONS, EVICTION_DETAILS]).copied().collect()
+    let others = [EVICTIONS, EVICTION_DETAILS, KUBELET_REQUESTS, UPDATES];
+    GAUGES.iter().chain(&others).chain(&COLLECTIONS).copied().collect()
 }
 
 /// Metrics with their values as of the last request for them.
@@ -223,6 +246,7 @@ pub struct Measures {
     gauges: BTreeMap<&'static str, (GaugeVec, &'static [&'static str])>,
     evictions: IntCounterVec,
     eviction_details: IntCounterVec,
+    collections: BTreeMap<&'static str, IntCounterVec>,
 }
 
 impl Measures {
@@ -235,8 +259,11 @@ impl Measures {
         let gauge = |description: &Description| {
             Ok((description.name, (metrics.float_gauge(*description)?, description.labels)))
         };
+        agent.lock().measure(Durations::new(metrics)?);
+        let counter = |description: &Description| Ok((description.name, metrics.counter(*description)?));
         Ok(Self {
             agent,
+            collections: COLLECTIONS.iter().map(counter).collect::<prometheus::Result<_>>()?,
             gauges: GAUGES.iter().map(gauge).collect::<prometheus::Result<_>>()?,
             evictions: metrics.counter(EVICTIONS)?,
             eviction_details: metrics.counter(EVICTION_DETAILS)?,
@@ -256,6 +283,13 @@ impl Measures {
             gauge.with_label_values(&labels).set(series.value);
         }
         let node = agent.node_name();
+        for counter in self.collections.values() {
+            counter.reset();
+        }
+        for (name, status, count) in agent.collections() {
+            let Some(counter) = self.collections.get(name) else { continue };
+            counter.with_label_values(&[node, status]).inc_by(count);
+        }
         self.evictions.reset();
         self.eviction_details.reset();
         for (reason, count) in agent.evictions() {

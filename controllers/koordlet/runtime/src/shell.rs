@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     agent::{Agent, Now},
     container_stopper::Runtimes,
-    exchange::{Effect, Input, Object},
+    exchange::{Effect, Input, KubeletFailure, Object},
     kubelet_client::KubeletClient,
     objects::{ClaimObject, DeviceObject, Kept, MetricObject, SloObject, TopologyObject, View},
 };
@@ -187,7 +187,7 @@ impl Outside {
                 tokio::spawn(async move {
                     let result = match node {
                         Some(node) => kubelet.get(&node, path).await,
-                        None => Err("the node is not known yet".to_owned()),
+                        None => Err(KubeletFailure { status: None, reason: "the node is not known yet".to_owned() }),
                     };
                     answer(Input::Kubelet { path, result });
                 });

@@ -1,6 +1,10 @@
 //! Names of cgroups: which folders the kubelet and the container runtimes make, below the root of each hierarchy.
 
-use std::{fmt, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 /// The version of the cgroup interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,11 +59,16 @@ pub struct ContainerId {
 #[error("{0:?} is no container id such as containerd://3f2a9c; runtimes are containerd, docker, cri-o and pouch")]
 pub struct ContainerIdError(String);
 
+/// The cgroup in which the kubelet keeps that of all pods, as its configuration names it (`cgroupRoot`), without slashes at its ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct KubeletRoot(&'static str);
+
 /// How the folders of pods are named on this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     pub version: Version,
     pub driver: Driver,
+    pub root: KubeletRoot,
 }
 
 // === impl CgroupPath ===
@@ -201,15 +210,67 @@ impl QosFolder {
     }
 }
 
+// === impl KubeletRoot ===
+
+impl KubeletRoot {
+    /// The root of each hierarchy.
+    pub const NONE: Self = Self("");
+
+    /// The cgroup that a kubelet names: `/` and the empty name are the root, `/a/b` is a cgroup below. The name is kept as long as the program runs, once.
+    pub fn new(name: &str) -> Self {
+        static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+        let name = name.trim_matches('/');
+        if name.is_empty() {
+            return Self::NONE;
+        }
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(name) {
+            return Self(known);
+        }
+        let name: &'static str = Box::leak(name.into());
+        known.insert(name);
+        Self(name)
+    }
+
+    fn parts(self) -> impl Iterator<Item = &'static str> {
+        self.0.split('/').filter(|part| !part.is_empty())
+    }
+}
+
 // === impl Layout ===
 
 impl Layout {
+    /// The folders of a kubelet that keeps the cgroup of all pods in the root.
+    pub const fn new(version: Version, driver: Driver) -> Self {
+        Self { version, driver, root: KubeletRoot::NONE }
+    }
+
     /// The folder of all pods.
     pub fn kubepods(&self) -> CgroupPath {
-        CgroupPath::new(match self.driver {
-            Driver::Systemd => "kubepods.slice",
-            Driver::Cgroupfs => "kubepods",
-        })
+        match self.driver {
+            Driver::Systemd => self.slices(),
+            Driver::Cgroupfs => CgroupPath::new(self.root.0).child("kubepods"),
+        }
+    }
+
+    /// The slices from the root to that of all pods. Each has the name of the one above in its own: `a.slice/a-kubepods.slice`.
+    fn slices(&self) -> CgroupPath {
+        let mut path = CgroupPath::root();
+        let mut name = String::new();
+        for part in self.root.parts().chain(["kubepods"]) {
+            if !name.is_empty() {
+                name.push('-');
+            }
+            name.push_str(&part.replace('-', "_"));
+            path = path.child(&format!("{name}.slice"));
+        }
+        path
+    }
+
+    /// What names of systemd for pods begin with: `kubepods`, with the names of the slices above.
+    fn slice_prefix(&self) -> String {
+        let parts = self.root.parts().map(|part| part.replace('-', "_"));
+        parts.chain(["kubepods".to_owned()]).collect::<Vec<_>>().join("-")
     }
 
     /// The folder of a QoS class. Guaranteed pods stand in the folder of all pods.
@@ -217,8 +278,8 @@ impl Layout {
         let all = self.kubepods();
         match (self.driver, qos) {
             (_, QosFolder::Guaranteed) => all,
-            (Driver::Systemd, QosFolder::Burstable) => all.child("kubepods-burstable.slice"),
-            (Driver::Systemd, QosFolder::BestEffort) => all.child("kubepods-besteffort.slice"),
+            (Driver::Systemd, QosFolder::Burstable) => all.child(&format!("{}-burstable.slice", self.slice_prefix())),
+            (Driver::Systemd, QosFolder::BestEffort) => all.child(&format!("{}-besteffort.slice", self.slice_prefix())),
             (Driver::Cgroupfs, QosFolder::Burstable) => all.child("burstable"),
             (Driver::Cgroupfs, QosFolder::BestEffort) => all.child("besteffort"),
         }
@@ -228,10 +289,13 @@ impl Layout {
     pub fn pod(&self, qos: QosFolder, uid: &str) -> CgroupPath {
         let name = match (self.driver, qos) {
             (Driver::Cgroupfs, _) => format!("pod{uid}"),
-            (Driver::Systemd, QosFolder::Guaranteed) => format!("kubepods-pod{}.slice", uid.replace('-', "_")),
-            (Driver::Systemd, QosFolder::Burstable) => format!("kubepods-burstable-pod{}.slice", uid.replace('-', "_")),
-            (Driver::Systemd, QosFolder::BestEffort) => {
-                format!("kubepods-besteffort-pod{}.slice", uid.replace('-', "_"))
+            (Driver::Systemd, qos) => {
+                let class = match qos {
+                    QosFolder::Guaranteed => "",
+                    QosFolder::Burstable => "-burstable",
+                    QosFolder::BestEffort => "-besteffort",
+                };
+                format!("{}{class}-pod{}.slice", self.slice_prefix(), uid.replace('-', "_"))
             }
         };
         self.qos(qos).child(&name)
@@ -254,10 +318,10 @@ impl Layout {
     pub fn pod_uid<'a>(&self, name: &'a str) -> Option<&'a str> {
         let uid = match self.driver {
             Driver::Cgroupfs => name.strip_prefix("pod"),
-            Driver::Systemd => ["kubepods-besteffort-pod", "kubepods-burstable-pod", "kubepods-pod"]
-                .iter()
-                .find_map(|prefix| name.strip_prefix(prefix))
-                .and_then(|rest| rest.strip_suffix(".slice")),
+            Driver::Systemd => name.strip_prefix(&*self.slice_prefix()).and_then(|rest| {
+                let mut classes = ["-besteffort-pod", "-burstable-pod", "-pod"].iter();
+                classes.find_map(|class| rest.strip_prefix(class)).and_then(|rest| rest.strip_suffix(".slice"))
+            }),
         };
         uid.filter(|uid| !uid.is_empty())
     }
@@ -279,8 +343,8 @@ impl Layout {
 mod tests {
     use super::*;
 
-    const SYSTEMD: Layout = Layout { version: Version::V1, driver: Driver::Systemd };
-    const CGROUPFS: Layout = Layout { version: Version::V2, driver: Driver::Cgroupfs };
+    const SYSTEMD: Layout = Layout::new(Version::V1, Driver::Systemd);
+    const CGROUPFS: Layout = Layout::new(Version::V2, Driver::Cgroupfs);
 
     #[test]
     fn folders_are_named_as_the_driver_names_them() {
@@ -306,6 +370,29 @@ mod tests {
             assert_eq!(layout.container(&pod, &container).as_str(), container_path);
             assert_eq!(pod.qos_folder(), qos);
         }
+    }
+
+    #[test]
+    fn pods_may_stand_below_another_cgroup_than_the_root() {
+        let below = |layout: Layout, root| Layout { root: KubeletRoot::new(root), ..layout };
+        for (layout, pod_path) in [
+            (below(CGROUPFS, "/kubelet"), "kubelet/kubepods/burstable/pod1-2"),
+            (below(CGROUPFS, "/a/b-c/"), "a/b-c/kubepods/burstable/pod1-2"),
+            (
+                below(SYSTEMD, "/kubelet"),
+                "kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/kubelet-kubepods-burstable-pod1_2.slice",
+            ),
+            (
+                below(SYSTEMD, "/a/b-c"),
+                "a.slice/a-b_c.slice/a-b_c-kubepods.slice/a-b_c-kubepods-burstable.slice/a-b_c-kubepods-burstable-pod1_2.slice",
+            ),
+        ] {
+            let pod = layout.pod(QosFolder::Burstable, "1-2");
+            assert_eq!(pod.as_str(), pod_path);
+            assert_eq!(layout.pod_uid(pod.name()).map(|uid| uid.replace('_', "-")).as_deref(), Some("1-2"));
+        }
+        assert_eq!(below(SYSTEMD, "/"), SYSTEMD);
+        assert_eq!(KubeletRoot::new("/kubelet/"), KubeletRoot::new("kubelet"));
     }
 
     #[test]

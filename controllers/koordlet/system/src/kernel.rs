@@ -90,6 +90,14 @@ impl Cgroups {
         Self { root, layout, supported: RefCell::default() }
     }
 
+    /// Names folders otherwise from now on.
+    pub fn set_layout(&mut self, layout: Layout) {
+        if self.layout != layout {
+            self.layout = layout;
+            self.supported.get_mut().clear();
+        }
+    }
+
     /// The path of the file that is written; `None` where this version has none.
     pub fn path(&self, cgroup: &CgroupPath, resource: Resource) -> Option<PathBuf> {
         resource.row().file(self.layout.version).map(|file| self.join(cgroup, file))
@@ -251,7 +259,7 @@ mod tests {
     #[test]
     fn values_are_read_from_the_hierarchy_of_their_resource() {
         let folder = tempfile::tempdir().unwrap();
-        let layout = Layout { version: Version::V1, driver: Driver::Cgroupfs };
+        let layout = Layout::new(Version::V1, Driver::Cgroupfs);
         let cgroups = Cgroups::new(folder.path().to_owned(), layout);
         let besteffort = layout.qos(QosFolder::BestEffort);
         let quota = folder.path().join("cpu/kubepods/besteffort/cpu.cfs_quota_us");
@@ -270,7 +278,7 @@ mod tests {
     #[test]
     fn support_is_looked_up_once_in_the_cgroup_of_all_pods() {
         let folder = tempfile::tempdir().unwrap();
-        let layout = Layout { version: Version::V1, driver: Driver::Cgroupfs };
+        let layout = Layout::new(Version::V1, Driver::Cgroupfs);
         fs::create_dir_all(folder.path().join("cpu/kubepods")).unwrap();
         let cgroups = Cgroups::new(folder.path().to_owned(), layout);
         let kubepods = layout.kubepods();
@@ -284,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_map_answers_as_a_tree_does() {
-        let layout = Layout { version: Version::V2, driver: Driver::Systemd };
+        let layout = Layout::new(Version::V2, Driver::Systemd);
         let mut kernel = MapKernel::new(layout);
         let pod = layout.pod(QosFolder::BestEffort, "1");
         kernel.set(&pod, Resource::CpuShares, Value::Amount(2));

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use koord_scheduling::CpuSet;
 use serde::Deserialize;
 
-use crate::{cgroup::Driver, parse_error::Excerpt};
+use crate::{
+    cgroup::{Driver, KubeletRoot},
+    parse_error::Excerpt,
+};
 
 /// What the kubelet's CPU manager has given to containers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,13 +106,23 @@ impl CpuManagerState {
 /// The cgroup driver of a kubelet's configuration file, which is YAML or JSON: the key `cgroupDriver` at the top.
 /// `None` where it is not set to one of the two, and the kubelet's default is in force.
 pub fn configured_cgroup_driver(text: &[u8]) -> Option<Driver> {
+    driver_of(&configured(text, "cgroupDriver")?)
+}
+
+/// The cgroup in which a kubelet's configuration file keeps that of all pods: the key `cgroupRoot` at the top.
+pub fn configured_cgroup_root(text: &[u8]) -> Option<KubeletRoot> {
+    configured(text, "cgroupRoot").map(|root| KubeletRoot::new(&root))
+}
+
+/// A key at the top of a configuration file whose value is a word.
+fn configured(text: &[u8], key: &str) -> Option<String> {
     if let Ok(configuration) = serde_json::from_slice::<serde_json::Value>(text) {
-        return driver_of(configuration.get("cgroupDriver")?.as_str()?);
+        return configuration.get(key)?.as_str().map(str::to_owned);
     }
     let text = std::str::from_utf8(text).ok()?;
-    let value = text.lines().find_map(|line| line.strip_prefix("cgroupDriver:"))?;
+    let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
     let value = value.split(" #").next().unwrap_or(value);
-    driver_of(value.trim().trim_matches(['"', '\'']))
+    Some(value.trim().trim_matches(['"', '\'']).to_owned())
 }
 
 /// The driver that a kubelet names `systemd` or `cgroupfs`.
@@ -188,5 +201,9 @@ mod tests {
             assert_eq!(configured_cgroup_driver(text.as_bytes()), driver, "{text:?}");
         }
         assert_eq!(configured_cgroup_driver(b"\xff"), None);
+        for text in ["cgroupDriver: systemd\ncgroupRoot: \"/kubelet\"\n", r#"{"cgroupRoot":"kubelet/"}"#] {
+            assert_eq!(configured_cgroup_root(text.as_bytes()), Some(KubeletRoot::new("/kubelet")), "{text}");
+        }
+        assert_eq!(configured_cgroup_root(b"cgroupRootless: /kubelet"), None);
     }
 }

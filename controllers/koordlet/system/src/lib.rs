@@ -35,7 +35,7 @@ pub mod resource;
 mod text;
 mod value;
 
-pub use cgroup::{CgroupPath, ContainerId, ContainerIdError, Driver, Layout, QosFolder, Runtime, Version};
+pub use cgroup::{CgroupPath, ContainerId, ContainerIdError, Driver, KubeletRoot, Layout, QosFolder, Runtime, Version};
 pub use cold_pages::parse_cold_page_bytes;
 pub use cpu_info::CpuInfo;
 pub use cpu_stat::{Throttling, parse_cpu_usage_v2_ns};
@@ -47,6 +47,7 @@ pub use kernel::{Cgroups, Kernel, MapKernel, ReadError};
 pub use kernel_units::KernelUnits;
 pub use kubelet_files::{
     CpuAllocation, CpuManagerState, CpuManagerStateError, SkippedAllocation, configured_cgroup_driver,
+    configured_cgroup_root,
 };
 pub use machine::Machine;
 pub use meminfo::{MemInfo, NumaMemInfo};

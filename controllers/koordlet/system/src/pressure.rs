@@ -2,6 +2,7 @@
 
 use crate::{
     parse_error::ParseError,
+    resource::Resource,
     text::{Field, fields, lines, split_once, unsigned},
 };
 
@@ -36,6 +37,24 @@ pub struct Pressure {
 }
 
 impl PressureResource {
+    /// The file of a cgroup.
+    pub const fn of_cgroup(self) -> Resource {
+        match self {
+            Self::Cpu => Resource::CpuPressure,
+            Self::Memory => Resource::MemoryPressure,
+            Self::Io => Resource::IoPressure,
+        }
+    }
+
+    /// The file of the whole node in `/proc/pressure`.
+    pub const fn of_node(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Memory => "memory",
+            Self::Io => "io",
+        }
+    }
+
     fn file(self) -> &'static str {
         match self {
             Self::Cpu => "cpu.pressure",

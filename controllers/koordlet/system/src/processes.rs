@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    cgroup::Driver,
+    cgroup::{Driver, KubeletRoot},
     file_tree::{FileTree, Reader},
     kubelet_files::driver_of,
     parse_error::ParseError,
@@ -76,6 +76,11 @@ impl KubeletProcess {
     /// The driver that `--cgroup-driver` sets; it outranks the configuration file. `None` where the flag is missing or of no known driver.
     pub fn cgroup_driver(&self) -> Option<Driver> {
         self.flag("cgroup-driver").and_then(driver_of)
+    }
+
+    /// The cgroup of `--cgroup-root`, which outranks the configuration file.
+    pub fn cgroup_root(&self) -> Option<KubeletRoot> {
+        self.flag("cgroup-root").map(KubeletRoot::new)
     }
 
     /// The configuration file, as `--config` names it. It is a path in the mount namespace of the kubelet.

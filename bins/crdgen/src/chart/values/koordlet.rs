@@ -26,6 +26,9 @@ pub(super) struct Koordlet {
     features: String,
     /// Added. Whether the agent only measures and reports: it writes no file of the node, evicts no pod, and has no capability.
     observe_only: bool,
+    /// Added. Whether suppression and evictions for memory run as soon as the kernel reports pressure. The container gets the capability SYS_RESOURCE,
+    /// without which the kernel looks every two seconds alone.
+    pressure_triggers: bool,
     /// Added. Whether the container is privileged. Only kernels and gates that write below /proc/sys need it: SystemConfig, and group
     /// identity on kernels of Anolis.
     privileged: bool,
@@ -72,6 +75,7 @@ impl Default for Koordlet {
             log: Log { level: LogLevel("4") },
             features: String::new(),
             observe_only: false,
+            pressure_triggers: false,
             privileged: false,
             host_dirs: HostDirs::default(),
             metrics: Metrics::default(),

@@ -192,7 +192,7 @@ mod tests {
                 "metadata": {"name": name, "namespace": "shop", "uid": name, "annotations": annotations, "labels": {"koordinator.sh/qosClass": qos}},
                 "status": {"qosClass": class},
             });
-            read_pod(&text.to_string(), Layout { version: Version::V1, driver: Driver::Cgroupfs }).unwrap()
+            read_pod(&text.to_string(), Layout::new(Version::V1, Driver::Cgroupfs)).unwrap()
         };
         let pods = [
             pod("ls", "LS", "Burstable", r#"{"egressLimit":"80M","ingressLimit":10}"#),

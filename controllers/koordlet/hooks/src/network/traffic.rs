@@ -238,7 +238,7 @@ mod tests {
             "spec": {"containers": [], "hostNetwork": host},
             "status": {"phase": "Running", "qosClass": "Burstable", "podIP": ip},
         });
-        read_pod(&text.to_string(), Layout { version: Version::V1, driver: Driver::Cgroupfs }).unwrap()
+        read_pod(&text.to_string(), Layout::new(Version::V1, Driver::Cgroupfs)).unwrap()
     }
 
     #[test]

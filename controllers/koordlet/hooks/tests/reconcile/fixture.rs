@@ -12,7 +12,7 @@ use koord_scheduling::CpuSet;
 use koord_types::protocol::Labels;
 use serde_json::{Value as Json, json};
 
-pub(crate) const LAYOUT: Layout = Layout { version: Version::V1, driver: Driver::Cgroupfs };
+pub(crate) const LAYOUT: Layout = Layout::new(Version::V1, Driver::Cgroupfs);
 pub(crate) const GIB: i64 = 1 << 30;
 pub(crate) const EXTENDED: &str = "node.koordinator.sh/extended-resource-spec";
 pub(crate) const STATUS: &str = "scheduling.koordinator.sh/resource-status";

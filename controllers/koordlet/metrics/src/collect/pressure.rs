@@ -39,10 +39,10 @@ struct PressureFiles {
 }
 
 /// In the order of [`PressureReading::of`].
-pub(crate) const RESOURCES: [(PressureOf, PressureResource, Resource); 3] = [
-    (PressureOf::Cpu, PressureResource::Cpu, Resource::CpuPressure),
-    (PressureOf::Memory, PressureResource::Memory, Resource::MemoryPressure),
-    (PressureOf::Io, PressureResource::Io, Resource::IoPressure),
+pub(crate) const RESOURCES: [(PressureOf, PressureResource); 3] = [
+    (PressureOf::Cpu, PressureResource::Cpu),
+    (PressureOf::Memory, PressureResource::Memory),
+    (PressureOf::Io, PressureResource::Io),
 ];
 
 impl PressureCollector {
@@ -107,11 +107,11 @@ impl PressureCollector {
 
 impl PressureFiles {
     fn new(cgroups: &Cgroups, cgroup: &CgroupPath) -> Self {
-        Self { files: RESOURCES.map(|(_, _, resource)| file(cgroups, cgroup, resource)), last: [None; 3] }
+        Self { files: RESOURCES.map(|(_, resource)| file(cgroups, cgroup, resource.of_cgroup())), last: [None; 3] }
     }
 
     fn read(&mut self, reader: &mut Reader, subject: Subject<'_>, time: Time<'_>, store: &mut Store) {
-        for ((file, last), (of, resource, _)) in self.files.iter_mut().zip(&mut self.last).zip(RESOURCES) {
+        for ((file, last), (of, resource)) in self.files.iter_mut().zip(&mut self.last).zip(RESOURCES) {
             *last = reader.of_cgroup(file, |text| Pressure::parse(resource, text));
             let Some(pressure) = last else { continue };
             let now = time();

@@ -16,7 +16,7 @@ pub(crate) struct Tree {
 
 impl Tree {
     pub(crate) fn new(version: Version) -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), layout: Layout { version, driver: Driver::Systemd } }
+        Self { folder: tempfile::tempdir().unwrap(), layout: Layout::new(version, Driver::Systemd) }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -120,7 +120,7 @@ pub(crate) fn pods(layout: Layout, lines: &[&str]) -> Vec<Arc<Pod>> {
 
 /// The same, on a node with cgroup v2.
 pub(crate) fn plain_pods(lines: &[&str]) -> Vec<Arc<Pod>> {
-    pods(Layout { version: Version::V2, driver: Driver::Systemd }, lines)
+    pods(Layout::new(Version::V2, Driver::Systemd), lines)
 }
 
 /// The same, with this many equal containers in each.

@@ -33,7 +33,7 @@ fn pods(lines: &[&str]) -> Vec<Arc<Pod>> {
             })
         })
         .collect();
-    let layout = Layout { version: Version::V1, driver: Driver::Systemd };
+    let layout = Layout::new(Version::V1, Driver::Systemd);
     PodReader::default().read(json!({"items": items}).to_string().as_bytes(), layout).unwrap().pods
 }
 

@@ -7,7 +7,7 @@ use koord_koordlet_qos::{
     Feature, Features, Gauge, Generations, Input, Note, NoteKind, Options, PodDisks, Resctrl, Strategies, Strategy,
 };
 use koord_koordlet_system::{
-    Disks, FileTree as _, HostTree, Kernel as _, Machine,
+    Disks, FileTree as _, HostTree, Kernel as _, Machine, PressureResource,
     resctrl::{ResctrlInfo, supported_vendor},
 };
 
@@ -22,8 +22,12 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Enforcement {
     pub(super) strategies: Strategies,
+    /// What random choices of strategies follow from.
+    pub(super) seed: u64,
     features: Features,
     next: BTreeMap<Strategy, Moment>,
+    /// The last moment to which pressure has moved a run of a strategy.
+    hurried: BTreeMap<Strategy, Moment>,
     /// All series of each strategy.
     pub(super) gauges: BTreeMap<Strategy, Vec<Gauge>>,
     notes: BTreeMap<Strategy, Vec<Note>>,
@@ -56,6 +60,8 @@ impl PodDisks for KnownDisks {
 }
 
 const DISKS_INTERVAL: Duration = Duration::from_mins(1);
+/// Pressure makes a strategy run at most this often.
+const PRESSURE_INTERVAL: Duration = Duration::from_millis(500);
 
 fn interval(strategy: Strategy, intervals: &Intervals) -> Duration {
     match strategy {
@@ -67,6 +73,15 @@ fn interval(strategy: Strategy, intervals: &Intervals) -> Duration {
         | Strategy::Resctrl
         | Strategy::BlkIo
         | Strategy::SystemConfig => intervals.reconcile,
+    }
+}
+
+/// The strategy that relieves pressure on a resource. What is done about I/O does not depend on samples.
+const fn relief(resource: PressureResource) -> Option<Strategy> {
+    match resource {
+        PressureResource::Cpu => Some(Strategy::CpuSuppress),
+        PressureResource::Memory => Some(Strategy::MemoryEvict),
+        PressureResource::Io => None,
     }
 }
 
@@ -86,11 +101,13 @@ impl Enforcement {
             seed,
         };
         let features = Feature::ALL.into_iter().filter(|feature| settings.features.has(feature.name()));
-        let (next, gauges, notes) = Default::default();
+        let (next, hurried, gauges, notes) = Default::default();
         Self {
             strategies: Strategies::new(options, start),
+            seed,
             features: features.fold(Features::none(), Features::with),
             next,
+            hurried,
             gauges,
             notes,
             resctrl: resctrl(machine, &settings.roots.sys_fs.join("resctrl")),
@@ -104,9 +121,32 @@ impl Enforcement {
         let runs = Strategy::ALL.into_iter().filter(|strategy| !interval(*strategy, &settings.intervals).is_zero());
         runs.map(|strategy| self.next.get(&strategy).copied().unwrap_or_default()).min()
     }
+
+    /// Moves the next run of a strategy to now, but not before `earliest` and not within [`PRESSURE_INTERVAL`] after the last run that was moved; returns to when.
+    fn hurry(&mut self, strategy: Strategy, now: Moment, earliest: Moment) -> Moment {
+        let run = match self.hurried.get(&strategy) {
+            Some(last) if *last > now => *last,
+            Some(last) => now.max(earliest).max(*last + PRESSURE_INTERVAL),
+            None => now.max(earliest),
+        };
+        self.hurried.insert(strategy, run);
+        let next = self.next.entry(strategy).or_insert(run);
+        *next = run.min(*next);
+        run
+    }
 }
 
 impl Agent {
+    /// Makes the strategy that relieves the pressure run at once, by a sample of that moment. Its own pauses, such as the time between evictions, hold as ever.
+    pub(super) fn pressure(&mut self, resource: PressureResource, now: Moment) {
+        let Some(strategy) = relief(resource) else { return };
+        if !self.sampling.has_pods || interval(strategy, &self.settings.intervals).is_zero() {
+            return;
+        }
+        let run = self.enforcement.hurry(strategy, now, self.sampling.earliest());
+        self.sampling.hurry(run);
+    }
+
     /// Runs the strategies that are due.
     pub(super) fn enforce(&mut self, now: Now) {
         // Without samples of the pods it would look as if evictions released nothing.
@@ -197,6 +237,7 @@ impl Agent {
         }
         self.enforcement.disks_next = Some(now.moment + DISKS_INTERVAL);
         let disks = self.host.disks(&self.settings.roots);
+        self.collections.disks.count(disks.numbers().next().is_some());
         let known = &mut self.enforcement.disks;
         let is_same = known.as_ref().is_some_and(|known| known.disks == disks && known.volumes == self.claims);
         if !is_same {

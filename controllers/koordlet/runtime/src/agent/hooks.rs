@@ -64,6 +64,14 @@ impl Hooks {
         }
     }
 
+    /// Computes rules anew, and reconciles all pods.
+    pub(super) fn forget(&mut self) {
+        self.reconciler = Reconciler::default();
+        self.seen = None;
+        self.next = None;
+        self.submitted = None;
+    }
+
     /// When pods are reconciled next though nothing changed.
     pub(super) fn due(&self) -> Option<Moment> {
         self.next

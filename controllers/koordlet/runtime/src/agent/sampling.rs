@@ -26,7 +26,9 @@ pub(super) struct Sampling {
     pub(super) collectors: Collectors,
     /// When samples are taken next.
     pub(super) next: Option<Moment>,
-    /// When samples were last taken.
+    /// When samples are taken beside the rhythm, because a strategy runs then.
+    hurried: Option<Moment>,
+    /// When samples were taken last.
     pub(super) last: Option<Moment>,
     /// Whether there was a round with usage of all pods of the node.
     pub(super) has_pods: bool,
@@ -48,6 +50,8 @@ pub(super) struct Slo {
 
 /// Samples are not taken more often than this.
 pub(super) const INTERVAL_MIN: Duration = Duration::from_millis(100);
+/// Samples beside the rhythm come at least this long after the last ones: the CPU usage of the node is counted in steps of 10 ms.
+const HURRIED_SPAN_MIN: Duration = Duration::from_millis(20);
 /// How long strategies wait for usage of all pods.
 const NEW_PODS_MAX: Duration = Duration::from_secs(5);
 pub(super) const SLO_FEATURE: &str = "NodeSLO";
@@ -71,25 +75,60 @@ fn collector_settings(features: &Features, intervals: &Intervals, settings: &Set
     }
 }
 
+fn collectors(settings: &Settings, host: &Host) -> Collectors {
+    let collected = collector_settings(&settings.features, &settings.intervals, settings);
+    let mut collectors = Collectors::new(&settings.roots, host.layout, collected);
+    let topology = &host.machine.topology;
+    collectors.set_machine(topology.cpus(), topology.nodes());
+    collectors
+}
+
 impl Sampling {
     pub(super) fn new(settings: &Settings, host: &Host) -> Self {
-        let collected = collector_settings(&settings.features, &settings.intervals, settings);
-        let mut collectors = Collectors::new(&settings.roots, host.layout, collected);
-        let topology = &host.machine.topology;
-        collectors.set_machine(topology.cpus(), topology.nodes());
-        Self {
-            store: Store::new(Retention::default()),
-            collectors,
-            next: None,
-            last: None,
-            has_pods: false,
-            pods_since: None,
-        }
+        let (next, hurried, last, pods_since) = Default::default();
+        let (store, collectors) = (Store::new(Retention::default()), collectors(settings, host));
+        Self { store, collectors, next, hurried, last, has_pods: false, pods_since }
+    }
+
+    /// Opens the files of other folders; strategies wait for samples of them.
+    pub(super) fn set_layout(&mut self, settings: &Settings, host: &Host) {
+        self.collectors = collectors(settings, host);
+        self.has_pods = false;
+        self.pods_since = None;
     }
 
     /// When samples are taken next.
     pub(super) fn due(&self) -> Moment {
-        self.next.unwrap_or_default()
+        let next = self.next.unwrap_or_default();
+        self.hurried.map_or(next, |hurried| hurried.min(next))
+    }
+
+    /// When samples that are taken beside the rhythm would say enough.
+    pub(super) fn earliest(&self) -> Moment {
+        self.last.map_or(Moment::default(), |last| last + HURRIED_SPAN_MIN)
+    }
+
+    /// Takes samples at this moment too, unless those before it are younger than [`HURRIED_SPAN_MIN`].
+    pub(super) fn hurry(&mut self, moment: Moment) {
+        self.hurried = Some(self.hurried.map_or(moment, |hurried| hurried.min(moment)));
+    }
+
+    /// Whether samples are taken now; then the next ones come after an interval. Rounds keep their rhythm, unless one was missed or one came early.
+    fn takes_now(&mut self, moment: Moment, interval: Duration) -> bool {
+        let is_early = self.hurried.take_if(|hurried| *hurried <= moment).is_some() && moment >= self.earliest();
+        let next = match self.next {
+            Some(next) if next > moment => {
+                if !is_early {
+                    return false;
+                }
+                moment + interval
+            }
+            Some(next) if next + interval > moment => next + interval,
+            _ => moment + interval,
+        };
+        self.next = Some(next);
+        self.last = Some(moment);
+        true
     }
 }
 
@@ -110,20 +149,16 @@ impl Agent {
     /// Takes samples when they are due.
     pub(super) fn sample(&mut self, moment: Moment, time: &dyn Fn() -> Moment) -> bool {
         let sampling = &mut self.sampling;
-        if sampling.next.is_some_and(|next| next > moment) {
+        let is_first = sampling.next.is_none();
+        if !sampling.takes_now(moment, self.settings.intervals.collect.max(INTERVAL_MIN)) {
             return false;
         }
-        if sampling.next.is_none()
+        if is_first
             && !self.settings.only_observes
             && let Err(error) = sampling.collectors.set_up(self.files.writer())
         {
             tracing::debug!(%error, "the kernel does not look for cold pages");
         }
-        let interval = self.settings.intervals.collect.max(INTERVAL_MIN);
-        // Rounds keep their rhythm, unless one was missed.
-        let next = sampling.next.map_or(moment, |next| next) + interval;
-        sampling.next = Some(if next <= moment { moment + interval } else { next });
-        sampling.last = Some(moment);
         sampling.collectors.collect(time, Some(&mut PerfCounters), &mut sampling.store);
         if self.kubelet.has_pods {
             let since = *sampling.pods_since.get_or_insert(moment);

@@ -156,7 +156,9 @@ impl Agent {
             }
             Err(reason) => tracing::debug!(reason, "the last good state of the kubelet's CPU manager counts"),
         }
-        let numa = Host::numa(&self.settings.roots).map_err(|error| (error.to_string(), "mount /sys of the node"))?;
+        let numa = Host::numa(&self.settings.roots);
+        self.collections.numa_nodes.count(numa.is_ok());
+        let numa = numa.map_err(|error| (error.to_string(), "mount /sys of the node"))?;
         let cpu_manager = self.topology.cpu_manager.clone().unwrap_or_default();
         TopologyReport::new(TopologyInput {
             node,

@@ -65,6 +65,7 @@ impl HookCalls {
             Done::default()
         } else {
             let node = &mut *self.node.lock();
+            node.files.set_layout(rules.layout());
             carry_out(&response, &mut node.files, &node.resctrl, self.clock.moment())
         };
         // An agent that has ended keeps nothing.

@@ -1,9 +1,9 @@
 //! Notices pods by the folders that the kubelet makes for them, so that it is asked for its pods at once.
 
-use std::{collections::BTreeMap, io, mem::MaybeUninit, os::fd::OwnedFd, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, io, mem::MaybeUninit, os::fd::OwnedFd, path::PathBuf, sync::Arc, time::Duration};
 
 use koord_core::clock::Moment;
-use koord_koordlet_system::Layout;
+use koord_koordlet_system::{Cgroups, Layout, QosFolder};
 use koord_runtime::clock::SharedClock;
 use rustix::fs::inotify;
 use tokio::{io::unix::AsyncFd, sync::mpsc};
@@ -13,7 +13,7 @@ use super::report::Report;
 use crate::exchange::Input;
 
 pub(super) const FEATURE: &str = "pod folders";
-/// How soon a folder that is not there is looked for again.
+/// How soon a folder that is not there is looked for again, and whether folders have other names now.
 const RETRY: Duration = Duration::from_secs(5);
 const BURST: u32 = 10;
 const REMEDY: &str =
@@ -21,12 +21,21 @@ const REMEDY: &str =
 /// Five a second.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Which folders are watched.
-#[derive(Clone, Debug)]
+/// Which folders are watched: those of the QoS classes, of v1 in the hierarchy `cpu`.
+#[derive(Clone)]
 pub struct PodFolders {
-    /// The folders of the QoS classes; of v1 those of the hierarchy `cpu`.
-    pub folders: Vec<PathBuf>,
-    pub layout: Layout,
+    /// The root of cgroups.
+    pub root: PathBuf,
+    /// How folders are named now.
+    pub layout: Arc<dyn Fn() -> Layout + Send + Sync>,
+}
+
+impl PodFolders {
+    fn now(&self) -> (Layout, Vec<PathBuf>) {
+        let layout = (self.layout)();
+        let cgroups = Cgroups::new(self.root.clone(), layout);
+        (layout, QosFolder::ALL.map(|folder| cgroups.folder(&layout.qos(folder))).into())
+    }
 }
 
 /// Watches until the end.
@@ -37,22 +46,18 @@ pub(super) async fn run(
     end: CancellationToken,
 ) {
     let mut report = Report::of(FEATURE, &inputs);
-    let mut watches = match Watches::new(watched) {
+    let mut watches = match Watches::new() {
         Ok(watches) => watches,
         Err(error) => return report.degraded(format!("inotify: {error}"), REMEDY),
     };
     let mut pace = Pace::new(clock.moment());
     loop {
-        watches.add_missing();
+        watches.watch(watched.now());
         match watches.problem() {
             Some(problem) => report.degraded(problem, "none, before the kubelet has made its folders"),
             None => report.active(),
         }
-        let now = clock.moment();
-        let (wait, is_due) = match pace.wait(now) {
-            Some(wait) => (wait, true),
-            None => (RETRY, false),
-        };
+        let wait = pace.wait(clock.moment()).unwrap_or(RETRY);
         tokio::select! {
             () = end.cancelled() => return,
             changed = watches.changed() => match changed {
@@ -60,7 +65,7 @@ pub(super) async fn run(
                 Ok(false) => {}
                 Err(error) => return report.degraded(format!("inotify: {error}"), REMEDY),
             },
-            () = clock.sleep(wait), if is_due || watches.problem().is_some() => {}
+            () = clock.sleep(wait) => {}
         }
         if pace.take(clock.moment()) && inputs.send(Input::PodFolder).is_err() {
             return;
@@ -71,7 +76,7 @@ pub(super) async fn run(
 /// The folders with their watches.
 struct Watches {
     queue: AsyncFd<OwnedFd>,
-    layout: Layout,
+    layout: Option<Layout>,
     folders: Vec<PathBuf>,
     /// Folders by the numbers of their watches.
     watched: BTreeMap<i32, usize>,
@@ -80,12 +85,25 @@ struct Watches {
 
 impl Watches {
     #[allow(unsafe_code, reason = "the only way to register a descriptor that is not deprecated")]
-    fn new(watched: PodFolders) -> io::Result<Self> {
-        let PodFolders { folders, layout } = watched;
+    fn new() -> io::Result<Self> {
         let queue = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC)?;
         // SAFETY: an owned descriptor is the same and stays open until it is dropped, which is after its registration.
         let queue = unsafe { AsyncFd::register(queue)? };
-        Ok(Self { queue, layout, folders, watched: BTreeMap::new(), errors: BTreeMap::new() })
+        Ok(Self { queue, layout: None, folders: Vec::new(), watched: BTreeMap::new(), errors: BTreeMap::new() })
+    }
+
+    /// Watches these folders, and those that were watched before no longer.
+    fn watch(&mut self, (layout, folders): (Layout, Vec<PathBuf>)) {
+        if self.layout != Some(layout) {
+            self.layout = Some(layout);
+            self.folders = folders;
+            self.errors.clear();
+            for watch in std::mem::take(&mut self.watched).into_keys() {
+                // A folder that is gone is watched no longer anyway.
+                _ = inotify::remove_watch(&self.queue, watch);
+            }
+        }
+        self.add_missing();
     }
 
     /// Watches the folders that are not watched yet.
@@ -135,7 +153,7 @@ impl Watches {
             let is_folder = flags.contains(inotify::ReadFlags::ISDIR);
             // Of a queue that overflowed no names are known.
             is_pod |= flags.contains(inotify::ReadFlags::QUEUE_OVERFLOW)
-                || (is_folder && name.is_some_and(|name| self.layout.is_pod_folder(name)));
+                || (is_folder && name.is_some_and(|name| self.layout.is_some_and(|layout| layout.is_pod_folder(name))));
         }
         guard.clear_ready();
         Ok(is_pod)
@@ -217,10 +235,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (there, later) = (root.path().join("kubepods"), root.path().join("kubepods/besteffort"));
         std::fs::create_dir(&there).unwrap();
-        let layout = Layout { version: Version::V1, driver: Driver::Cgroupfs };
-        let watched = PodFolders { folders: vec![there.clone(), later.clone()], layout };
-        let mut watches = Watches::new(watched).unwrap();
-        watches.add_missing();
+        let layout = Layout::new(Version::V1, Driver::Cgroupfs);
+        let mut watches = Watches::new().unwrap();
+        watches.watch((layout, vec![there.clone(), later.clone()]));
         assert!(watches.problem().unwrap().contains("kubepods/besteffort: No such file"));
         std::fs::create_dir(&later).unwrap();
         assert!(!watches.changed().await.unwrap(), "the folder of a class is none of a pod");
@@ -242,13 +259,17 @@ mod tests {
     #[tokio::test]
     async fn the_agent_is_notified() {
         let root = tempfile::tempdir().unwrap();
-        let layout = Layout { version: Version::V1, driver: Driver::Cgroupfs };
-        let watched = PodFolders { folders: vec![root.path().to_owned()], layout };
+        let layout = Layout::new(Version::V1, Driver::Cgroupfs);
+        let kubepods = root.path().join("cpu/kubepods");
+        for folder in ["besteffort", "burstable"] {
+            std::fs::create_dir_all(kubepods.join(folder)).unwrap();
+        }
+        let watched = PodFolders { root: root.path().to_owned(), layout: Arc::new(move || layout) };
         let (inputs, mut answers) = mpsc::unbounded_channel();
         let end = CancellationToken::new();
         let task = tokio::spawn(run(watched, SystemClock::shared(), inputs, end.clone()));
         assert!(matches!(answers.recv().await, Some(Input::Capability { feature: FEATURE, .. })));
-        std::fs::create_dir(root.path().join("pod1")).unwrap();
+        std::fs::create_dir(kubepods.join("pod1")).unwrap();
         assert!(matches!(answers.recv().await, Some(Input::PodFolder)));
         end.cancel();
         task.await.unwrap();

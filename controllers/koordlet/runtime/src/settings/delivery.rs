@@ -19,6 +19,8 @@ pub struct DeliverySettings {
     pub terway: PathBuf,
     /// `None` where the proxy of pod resources is switched off.
     pub pod_resources: Option<PodResourcesSettings>,
+    /// Whether triggers for pressure are set in the kernel.
+    pub pressure_triggers: bool,
 }
 
 /// How the agent registers with NRI.

@@ -128,6 +128,14 @@ fn an_agent_that_observes_writes_into_no_folder_of_the_node_and_has_no_capabilit
 }
 
 #[test]
+fn triggers_for_pressure_need_a_capability() {
+    let Some(helm) = helm() else { return };
+    let objects = with(&helm, &["--set=koordlet.pressureTriggers=true,koordlet.features=OOMScoreAdj=true"]);
+    assert!(texts(&pod(&objects)["containers"][0]["args"]).contains(&"--pressure-triggers"));
+    assert_eq!(capabilities(&objects), ["DAC_OVERRIDE", "SYS_RESOURCE"]);
+}
+
+#[test]
 fn it_is_privileged_only_where_that_is_said() {
     let Some(helm) = helm() else { return };
     let objects = with(&helm, &["--set=koordlet.privileged=true,koordlet.features=CoreSched=true"]);
