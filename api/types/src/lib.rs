@@ -50,6 +50,7 @@
 //! | [`koord_koordlet_devices`](../koord_koordlet_devices/index.html) | GPUs, RDMA network cards and other accelerators of a node |
 //! | [`koord_koordlet_protocols`](../koord_koordlet_protocols/index.html) | the wire protocols of the node agent: NRI, hook server, pod-resources, CRI |
 //! | [`koord_koordlet_reports`](../koord_koordlet_reports/index.html) | what the node agent reports: NodeMetric, NodeResourceTopology |
+//! | [`koord_koordlet_state`](../koord_koordlet_state/index.html) | the documents by which the node agent shows its features, its inputs and its files |
 //! | [`koord_koordlet_runtime`](../koord_koordlet_runtime/index.html) | the node agent, and what is around it: kubelet, API server, runtime, files, clock |
 //! | [`koord_koordlet_testing`](../koord_koordlet_testing/index.html) | recorded cases of the node agent, played in virtual time |
 //!
