@@ -111,7 +111,7 @@ const COMPONENTS: [Component; 4] = [
         dashboard: dashboard::Names {
             uid: "koordinator-node",
             title: "Koordinator Nodes",
-            build: "koordlet_build_info",
+            build: "koord_koordlet_build_info",
         },
     },
 ];

@@ -10,7 +10,7 @@ pub const NAME: &str = "koordlet";
 
 /// Which build runs.
 pub(crate) const BUILD_INFO: Description =
-    Description::gauge("koordlet_build_info", &["version", "language"], "Always 1; the labels say what runs.")
+    Description::gauge("koord_koordlet_build_info", &["version", "language"], "Always 1; the labels say what runs.")
         .unit(Unit::YesNo);
 
 /// Which program this is.

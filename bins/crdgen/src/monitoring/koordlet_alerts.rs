@@ -6,7 +6,7 @@ use super::alerts::{Alert, Severity};
 pub const KOORDLET_ALERTS: &[Alert] = &[
     Alert {
         name: "KoordletDown",
-        expression: "absent(koordlet_build_info)",
+        expression: "absent(koord_koordlet_build_info)",
         lasting: "15m",
         severity: Severity::Warning,
         summary: "no koordlet is scraped",
@@ -15,7 +15,7 @@ pub const KOORDLET_ALERTS: &[Alert] = &[
     },
     Alert {
         name: "KoordletCannotReport",
-        expression: r#"max by (node, feature) (koordlet_capability{state="degraded", feature=~"kubelet|NodeMetric|NodeSLO|node|pods"}) == 1"#,
+        expression: r#"max by (node, feature) (koord_koordlet_capability{state="degraded", feature=~"kubelet|NodeMetric|NodeSLO|node|pods"}) == 1"#,
         lasting: "10m",
         severity: Severity::Warning,
         summary: "{{ $labels.feature }} does not work on node {{ $labels.node }}",
@@ -24,7 +24,7 @@ pub const KOORDLET_ALERTS: &[Alert] = &[
     },
     Alert {
         name: "KoordletCannotEnforce",
-        expression: r#"max by (node, feature) (koordlet_capability{state="degraded", feature=~"CPUSuppress|CPUEvict|memoryEvict|RuntimeHooks|NRI"}) == 1"#,
+        expression: r#"max by (node, feature) (koord_koordlet_capability{state="degraded", feature=~"CPUSuppress|CPUEvict|memoryEvict|RuntimeHooks|NRI"}) == 1"#,
         lasting: "30m",
         severity: Severity::Warning,
         summary: "{{ $labels.feature }} works only in part on node {{ $labels.node }}",

@@ -62,8 +62,10 @@ fn limits_of_batch_pods_do_not_wait_for_a_nodeslo() {
 
 #[test]
 fn metrics_name_the_features_that_work() {
-    let seen = played(|case| case.metrics = Some(MetricsWanted::default()));
-    let features = seen["metrics"]["/metrics"]["koordlet_capability"]["series"].as_array().unwrap();
+    let only = ["koord_koordlet_capability", "koordlet_node_resource_allocatable"].map(str::to_owned);
+    let wanted = MetricsWanted { only: Some(only.into()), ..MetricsWanted::default() };
+    let seen = played(|case| case.metrics = Some(wanted));
+    let features = seen["metrics"]["/metrics"]["koord_koordlet_capability"]["series"].as_array().unwrap();
     let state = |feature: &str| {
         let series = features.iter().find(|series| series["labels"]["feature"] == feature);
         series.map(|series| series["labels"]["state"].as_str().unwrap())

@@ -57,7 +57,7 @@ const SCALED: &[&str] = &["node", "pod_namespace", "pod_name", "container_id", "
 const GAUGES: &[Description] = &[
     internal("koordlet_start_time", &["node"], Unit::UnixTime, "When the agent started."),
     internal(
-        "koordlet_capability",
+        "koord_koordlet_capability",
         &["node", "feature", "state"],
         Unit::YesNo,
         "Always 1; the labels say whether a feature is active, off or degraded.",

@@ -65,7 +65,7 @@ pub struct Call {
 pub struct MetricsWanted {
     /// The paths that are read.
     pub endpoints: Vec<String>,
-    /// Patterns of family names; all of them where there is none.
+    /// Patterns of family names; without any, all families of the original: those that begin with `koordlet_`.
     pub only: Option<Vec<String>>,
 }
 

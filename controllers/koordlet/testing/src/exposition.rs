@@ -20,9 +20,11 @@ pub(crate) fn families(text: &str, wanted: &MetricsWanted) -> Value {
         }
     }
     let mut families = Map::new();
-    let is_wanted =
-        |name: &str| wanted.only.as_ref().is_none_or(|only| only.iter().any(|pattern| matches(pattern, name)));
-    for (name, kind) in types.into_iter().filter(|(name, _)| name.starts_with("koordlet_") && is_wanted(name)) {
+    let is_wanted = |name: &str| match &wanted.only {
+        Some(only) => only.iter().any(|pattern| matches(pattern, name)),
+        None => name.starts_with("koordlet_"),
+    };
+    for (name, kind) in types.into_iter().filter(|(name, _)| is_wanted(name)) {
         let of = |name: &str| series.get(name).cloned().unwrap_or_default();
         let mut family = json!({"type": kind});
         let mut shown: Vec<(String, Value)> = if kind == "histogram" {

@@ -50,7 +50,7 @@ impl Agent {
                 State::Degraded { .. } => "degraded",
             };
             let labels = BTreeMap::from([("feature", feature.to_owned()), ("state", state.to_owned())]);
-            add("koordlet_capability".to_owned(), labels, 1.0);
+            add("koord_koordlet_capability".to_owned(), labels, 1.0);
         }
         // Whose usage it is, is not known before.
         if self.node.is_none() {
