@@ -159,6 +159,11 @@ impl Resolver {
         self.files.iter()
     }
 
+    /// How many files all strategies name, one of several as often.
+    pub fn named(&self) -> usize {
+        self.named.values().map(BTreeSet::len).sum()
+    }
+
     /// Whether the next pass has something to do at this time.
     pub fn is_due(&self, now: Moment) -> bool {
         !self.due.is_empty() || self.files.values().any(|file| file.is_due(now, self.verify_every))

@@ -7,6 +7,7 @@ mod enforcement;
 mod eviction;
 mod hook_outcome;
 mod hooks;
+mod kept;
 mod metric_report;
 mod node_effects;
 mod sampling;

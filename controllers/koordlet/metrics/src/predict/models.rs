@@ -150,6 +150,15 @@ impl Models {
         self.has_trained = true;
     }
 
+    /// How many models there are, of pods and of items of the node.
+    pub fn len(&self) -> usize {
+        self.by_uid.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by_uid.is_empty()
+    }
+
     /// What the model of a pod or item predicts; `None` without a model.
     pub fn predict(&self, uid: &str) -> Option<Prediction> {
         let model = self.by_uid.get(uid)?;

@@ -98,6 +98,11 @@ impl Reporting {
         [self.train, report].into_iter().flatten().min()
     }
 
+    /// How many models of usage there are.
+    pub(super) fn models(&self) -> usize {
+        self.models.len()
+    }
+
     /// What is forecast of prod pods.
     pub(super) fn forecast(&self) -> Option<&ProdForecast> {
         self.forecast.as_ref()
