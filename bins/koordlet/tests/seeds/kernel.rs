@@ -59,22 +59,13 @@ struct State {
     attempts: Vec<Attempt>,
     /// Files that were written at least once.
     written: BTreeSet<String>,
-    refusals: u64,
 }
 
 impl Kernel {
     pub(crate) fn new(root: &Path, is_v2: bool, random: Random) -> Self {
         let (attempts, written) = Default::default();
         let root = root.to_owned();
-        Self(Arc::new(Mutex::new(State {
-            root,
-            is_v2,
-            random,
-            health: Health::Well,
-            attempts,
-            written,
-            refusals: 0,
-        })))
+        Self(Arc::new(Mutex::new(State { root, is_v2, random, health: Health::Well, attempts, written })))
     }
 
     pub(crate) fn set(&self, health: Health) {
@@ -89,11 +80,6 @@ impl Kernel {
     /// All files that an agent has written.
     pub(crate) fn written(&self) -> BTreeSet<String> {
         self.0.lock().written.clone()
-    }
-
-    /// How many writes were refused because of a fault.
-    pub(crate) fn refusals(&self) -> u64 {
-        self.0.lock().refusals
     }
 }
 
@@ -112,7 +98,6 @@ impl Writer for Kernel {
             Health::Flaky(_) => None,
             Health::Refusing(error) => Some(error),
         };
-        state.refusals += u64::from(fault.is_some());
         let result = match fault {
             Some(error) => Err(error),
             None => taken(path, text.trim(), state.is_v2),

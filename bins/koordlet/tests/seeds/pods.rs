@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use koord_core::random::Random;
 use serde_json::{Value, json};
 
+/// The annotation with the CPUs that the scheduler gave a pod.
+const CPUS: &str = "scheduling.koordinator.sh/resource-status";
+
 /// What a pod uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Load {
@@ -101,6 +104,10 @@ impl Pod {
         for index in 0..count {
             pod.start_container(random, index as usize);
         }
+        if matches!(label, Some("LSR" | "LSE")) && chance(random, 70) {
+            let cpus = *one_of(random, &["0", "0-1", "2-3", "1,3", ""]);
+            pod.object["metadata"]["annotations"][CPUS] = json!(format!(r#"{{"cpuset":"{cpus}"}}"#));
+        }
         pod.annotate(random);
         pod.use_more_or_less(random);
         pod
@@ -137,18 +144,14 @@ impl Pod {
             "{",
         ];
         let memories = [r#"{"policy":"none"}"#, r#"{"policy":"auto"}"#, r#"{"lowLimitPercent":50,"throttlingPercent":80}"#, "[]"];
-        let label = self.object["metadata"]["labels"]["koordinator.sh/qosClass"].as_str().map(str::to_owned);
         let annotations = &mut self.object["metadata"]["annotations"];
-        *annotations = json!({});
+        // Its CPUs are those of all its life.
+        annotations.as_object_mut().unwrap().retain(|name, _| name == CPUS);
         if chance(random, 30) {
             annotations["koordinator.sh/cpuBurst"] = json!(one_of(random, &bursts));
         }
         if chance(random, 30) {
             annotations["koordinator.sh/memoryQOS"] = json!(one_of(random, &memories));
-        }
-        if matches!(label.as_deref(), Some("LSR" | "LSE")) && chance(random, 70) {
-            let cpus = *one_of(random, &["0", "0-1", "2-3", "1,3", ""]);
-            annotations["scheduling.koordinator.sh/resource-status"] = json!(format!(r#"{{"cpuset":"{cpus}"}}"#));
         }
     }
 

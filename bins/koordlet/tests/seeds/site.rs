@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use tracing::{Level, Metadata, Subscriber, field, span};
 
 use crate::{
-    kernel::Kernel,
+    kernel::{Attempt, Kernel},
     node::{MEMORY, Machine, Node},
     pods::{Pod, pod_list},
 };
@@ -98,7 +98,7 @@ pub(crate) struct Site {
     thresholds: Value,
     refused: BTreeSet<String>,
     pub(crate) story: Vec<String>,
-    pub(crate) refusals_reported: u64,
+    pub(crate) refusals: u64,
     pub(crate) evictions: u64,
 }
 
@@ -195,7 +195,7 @@ impl Site {
             thresholds: Value::Null,
             refused: BTreeSet::new(),
             story: Vec::new(),
-            refusals_reported: 0,
+            refusals: 0,
             evictions: 0,
         }
     }
@@ -344,40 +344,36 @@ impl Site {
             return Ok(());
         }
         let mut last: BTreeMap<&str, Option<i32>> = BTreeMap::new();
-        for attempt in &attempts {
-            last.insert(&attempt.path, attempt.refused);
+        for Attempt { path, text, refused } in &attempts {
+            last.insert(path, *refused);
+            let refused = refused.map_or_else(String::new, |error| format!(" is refused with error {error}"));
+            self.story.push(format!("{:>8.3} {path} ← {}{refused}", self.now.as_secs_f64(), text.trim()));
         }
-        let states: BTreeMap<PathBuf, &File> = if last.values().any(Option::is_some) { self.states() } else { BTreeMap::new() };
+        let is_any_refused = attempts.iter().any(|attempt| attempt.refused.is_some());
         let root = self.node.root();
-        let mut is_new = false;
-        let mut wrong = None;
-        let mut still = BTreeSet::new();
-        for (path, error) in &last {
-            let Some(error) = error else { continue };
-            still.insert((*path).to_owned());
-            is_new |= !self.refused.contains(*path);
-            if let Some(file) = states.get(&root.join(path))
-                && !matches!(file.state(), State::Refused { .. } | State::Gone { .. })
-            {
-                wrong = Some(format!("{path} was refused with error {error}, and its state is: {}", file.state()));
+        let states: BTreeMap<PathBuf, State> = if is_any_refused {
+            self.states().into_iter().map(|(path, file)| (path, file.state().clone())).collect()
+        } else {
+            BTreeMap::new()
+        };
+        let mut new = Vec::new();
+        for (path, error) in last {
+            let state = states.get(&root.join(path));
+            match error {
+                Some(error) => {
+                    self.refusals += 1;
+                    if let Some(State::New | State::Agrees | State::Unsupported | State::Foreign { .. }) = state {
+                        return Err(format!("{path} was refused with error {error}, and its state is another one: {state:?}"));
+                    }
+                    if self.refused.insert(path.to_owned()) {
+                        new.push(path);
+                    }
+                }
+                None if matches!(state, Some(State::Cut { .. })) => {}
+                None => _ = self.refused.remove(path),
             }
         }
-        let written: Vec<String> =
-            last.iter().filter(|(_, error)| error.is_none()).map(|(path, _)| (*path).to_owned()).collect();
-        for attempt in &attempts {
-            let Attempted { path, text, refused } = attempt.into();
-            let line = refused.map_or_else(String::new, |error| format!(" is refused with error {error}"));
-            self.tell(|| format!("{path} ← {text}{line}"));
-        }
-        for path in written {
-            self.refused.remove(&path);
-        }
-        if is_new && warnings == 0 {
-            wrong = Some(format!("no warning says that one of these was refused: {still:?}"));
-        }
-        self.refusals_reported += still.len() as u64;
-        self.refused.extend(still);
-        wrong.map_or(Ok(()), Err)
+        if new.is_empty() || warnings > 0 { Ok(()) } else { Err(format!("no warning says that one of these was refused: {new:?}")) }
     }
 
     /// What the agent wants of files, by their paths.
@@ -504,19 +500,6 @@ impl Site {
             return Ok(());
         }
         Err(format!("a pod is evicted without its condition: {figures}; seen: {:?}", self.conditions.back()))
-    }
-}
-
-/// An attempt, to be printed.
-struct Attempted<'a> {
-    path: &'a str,
-    text: &'a str,
-    refused: Option<i32>,
-}
-
-impl<'a> From<&'a crate::kernel::Attempt> for Attempted<'a> {
-    fn from(attempt: &'a crate::kernel::Attempt) -> Self {
-        Self { path: &attempt.path, text: attempt.text.trim(), refused: attempt.refused }
     }
 }
 
