@@ -55,7 +55,7 @@ pub enum State {
     /// The kernel, or the range of the file, refuses the value.
     Refused { reason: String, tries: u32, again: Option<Moment> },
     /// The kernel takes less than is wanted, and has that now.
-    Cut { taken: Value, reason: String },
+    Cut { wanted: Value, taken: Value, reason: String },
     /// Another program writes the file, which is left to it.
     Foreign { theirs: Value },
 }
@@ -288,13 +288,14 @@ impl Resolver {
             && (actual.as_ref() == Some(&taken) || node.write(&target, &taken).is_ok())
         {
             let reason = format!("{reason}; {limit}");
-            if !matches!(&file.state, State::Cut { .. }) {
-                outcome.refused.push((target.clone(), value, reason.clone()));
+            // The limit may change often; what is wanted changes with the objects.
+            if !matches!(&file.state, State::Cut { wanted, .. } if *wanted == value) {
+                outcome.refused.push((target.clone(), value.clone(), reason.clone()));
             }
             if actual.as_ref() != Some(&taken) {
                 outcome.written.push(written(taken.clone()));
             }
-            file.state = State::Cut { taken, reason };
+            file.state = State::Cut { wanted: value, taken, reason };
             return;
         }
         let tries = if let State::Refused { tries, .. } = &file.state { tries + 1 } else { 1 };
@@ -348,7 +349,7 @@ impl fmt::Display for State {
             Self::Gone { .. } => f.write_str("its cgroup is not there"),
             Self::Unsupported => f.write_str("this kernel has no such file"),
             Self::Refused { reason, .. } => write!(f, "refused: {reason}"),
-            Self::Cut { taken, reason } => write!(f, "{taken} is in effect: {reason}"),
+            Self::Cut { taken, reason, .. } => write!(f, "{taken} is in effect: {reason}"),
             Self::Foreign { theirs } => write!(f, "another program keeps writing {theirs}; it is not fought"),
         }
     }
