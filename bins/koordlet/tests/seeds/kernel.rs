@@ -77,6 +77,12 @@ impl Kernel {
         std::mem::take(&mut self.0.lock().attempts)
     }
 
+    /// Forgets what was written.
+    pub(crate) fn forget(&self) {
+        let mut state = self.0.lock();
+        (state.written, state.attempts) = Default::default();
+    }
+
     /// All files that an agent has written.
     pub(crate) fn written(&self) -> BTreeSet<String> {
         self.0.lock().written.clone()

@@ -40,7 +40,7 @@ pub(crate) struct Node {
     counters: BTreeMap<String, Vec<Counter>>,
     /// What the node uses beside its pods, in thousandths of a CPU and bytes.
     pub(crate) system: Load,
-    stat: File,
+    stat: Shown,
     best_effort: Option<Counter>,
     /// Thousandths of a CPU times milliseconds.
     used: u64,
@@ -51,9 +51,9 @@ pub(crate) struct Node {
 
 /// The counters of one cgroup.
 struct Counter {
-    cpu: Option<File>,
-    stat: Option<File>,
-    memory: Option<(File, File)>,
+    cpu: Option<Shown>,
+    stat: Option<Shown>,
+    memory: Option<(Shown, Shown)>,
     load: Load,
     used: u64,
     throttled: u64,
@@ -136,7 +136,7 @@ impl Node {
         for name in ["hidden", "work/checkpoints", "work/audit"] {
             fs::create_dir_all(folder.path().join(name)).unwrap();
         }
-        let stat = OpenOptions::new().write(true).open(root.join("proc/stat")).unwrap();
+        let stat = Shown::open(&root.join("proc/stat")).unwrap();
         let mut node = Self {
             folder,
             machine,
@@ -241,7 +241,7 @@ impl Node {
     fn counter(&self, folder: &str, load: Load) -> Counter {
         let open = |hierarchy: &str, name: &str| {
             let folder = self.in_hierarchy(if self.machine.is_v2 { "" } else { hierarchy }, folder);
-            OpenOptions::new().write(true).open(folder.join(name)).ok()
+            Shown::open(&folder.join(name))
         };
         let (usage, stat) = if self.machine.is_v2 { ("cpu.stat", None) } else { ("cpuacct.usage", open("cpu", "cpu.stat")) };
         let current = if self.machine.is_v2 { "memory.current" } else { "memory.usage_in_bytes" };
@@ -275,7 +275,7 @@ impl Node {
             counter.load.milli = best_effort;
             counter.advance(passed, is_v2);
         }
-        put(&self.stat, &proc_stat(self.used, u64::try_from(now.as_millis()).unwrap(), self.machine.cpus));
+        self.stat.put(proc_stat(self.used, u64::try_from(now.as_millis()).unwrap(), self.machine.cpus));
         if self.memory != bytes {
             self.memory = bytes;
             self.show_memory();
@@ -331,7 +331,7 @@ impl Counter {
         // Thousandths of a CPU for a millisecond are a microsecond.
         let used_us = self.used;
         let (periods, throttled) = (self.periods / 100, self.throttled / 100);
-        if let Some(file) = &self.cpu {
+        if let Some(file) = &mut self.cpu {
             let text = if is_v2 {
                 format!(
                     "usage_usec {used_us}\nuser_usec {used_us}\nsystem_usec 0\nnr_periods {periods}\nnr_throttled {throttled}\nthrottled_usec {}\nnr_bursts 0\nburst_usec 0\n",
@@ -340,12 +340,12 @@ impl Counter {
             } else {
                 format!("{}\n", used_us * 1000)
             };
-            put(file, &text);
+            file.put(text);
         }
-        if let Some(file) = &self.stat {
-            put(file, &format!("nr_periods {periods}\nnr_throttled {throttled}\nthrottled_time {}\n", throttled * 1000));
+        if let Some(file) = &mut self.stat {
+            file.put(format!("nr_periods {periods}\nnr_throttled {throttled}\nthrottled_time {}\n", throttled * 1000));
         }
-        if let Some((stat, current)) = self.memory.as_ref().filter(|_| self.shown_memory != bytes) {
+        if let Some((stat, current)) = self.memory.as_mut().filter(|_| self.shown_memory != bytes) {
             let mut lines = String::new();
             let (used, cache) = if is_v2 { ("anon", "file") } else { ("rss", "cache") };
             for prefix in if is_v2 { &[""][..] } else { &["", "total_"][..] } {
@@ -361,16 +361,34 @@ impl Counter {
                     _ = writeln!(lines, "{prefix}{name} {amount}");
                 }
             }
-            put(stat, &lines);
-            put(current, &format!("{}\n", bytes + CACHE));
+            stat.put(lines);
+            current.put(format!("{}\n", bytes + CACHE));
             self.shown_memory = bytes;
         }
     }
 }
 
-fn put(file: &File, text: &str) {
-    file.write_all_at(text.as_bytes(), 0).unwrap();
-    file.set_len(text.len() as u64).unwrap();
+/// A file that is written again and again.
+struct Shown {
+    file: File,
+    text: String,
+}
+
+impl Shown {
+    fn open(path: &Path) -> Option<Self> {
+        Some(Self { file: OpenOptions::new().write(true).open(path).ok()?, text: String::new() })
+    }
+
+    fn put(&mut self, text: String) {
+        if text == self.text && !text.is_empty() {
+            return;
+        }
+        self.file.write_all_at(text.as_bytes(), 0).unwrap();
+        if text.len() < self.text.len() || self.text.is_empty() {
+            self.file.set_len(text.len() as u64).unwrap();
+        }
+        self.text = text;
+    }
 }
 
 /// `/proc/stat` after a use of thousandths of CPUs times milliseconds.

@@ -20,9 +20,9 @@ use crate::{
 };
 
 /// How long faults last.
-const STORM_S: u64 = 90;
+const STORM_S: u64 = 60;
 /// How long the agent has then: a refused value is tried again after at most a minute.
-const CALM_S: u64 = 75;
+const CALM_S: u64 = 70;
 /// How long the agent has for another NodeSLO.
 const CHANGE_S: u64 = 25;
 /// How long the samples of pods that are gone are kept, and what follows from them.
@@ -202,7 +202,7 @@ impl Scenario<'_> {
         self.change_slo(&mut other, &last);
         self.go_on(&mut other, CHANGE_S)?;
         self.compare(&other, "after faults, with another NodeSLO")?;
-        if seed.is_multiple_of(10) {
+        if seed.is_multiple_of(25) {
             self.forget(&mut other)?;
         }
         Ok(())
@@ -264,7 +264,7 @@ impl Scenario<'_> {
             self.site.tell(|| format!("NodeSLO: {spec}"));
             self.site.set_slo(&spec);
         }
-        if chance(&self.random, 12) {
+        if chance(&self.random, 20) {
             let fault = *one_of(&self.random, &FAULTS);
             self.begin(fault);
         }

@@ -99,6 +99,8 @@ pub(crate) struct Site {
     refused: BTreeSet<String>,
     pub(crate) story: Vec<String>,
     pub(crate) refusals: u64,
+    /// Reports that the API server has taken.
+    pub(crate) reports: u64,
     pub(crate) evictions: u64,
 }
 
@@ -196,6 +198,7 @@ impl Site {
             refused: BTreeSet::new(),
             story: Vec::new(),
             refusals: 0,
+            reports: 0,
             evictions: 0,
         }
     }
@@ -203,6 +206,12 @@ impl Site {
     pub(crate) fn tell(&mut self, line: impl FnOnce() -> String) {
         let line = format!("{:>8.3} {}", self.now.as_secs_f64(), line());
         self.story.push(line);
+    }
+
+    /// Forgets what the run was like so far: it must not count as memory of the agent.
+    pub(crate) fn forget_run(&mut self) {
+        self.kernel.forget();
+        (self.story, self.evicted, self.ever_evicted, self.refused) = Default::default();
     }
 
     fn time(&self) -> Now {
@@ -464,6 +473,7 @@ impl Site {
                 return Ok((201, "{}".to_owned()));
             }
             ("NodeMetric", Action::Update { object, .. }) => {
+                self.reports += 1;
                 self.api.metric["metadata"]["resourceVersion"] = json!(revision);
                 let input = metric_input(&self.api.metric);
                 self.watch(input);
