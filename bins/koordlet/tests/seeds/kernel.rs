@@ -97,11 +97,10 @@ impl Writer for Kernel {
             return Err(io::ErrorKind::NotFound.into());
         }
         let fault = match state.health {
-            Health::Well => None,
             Health::Flaky(percent) if state.random.below(100) < percent => {
                 Some(ERRORS[state.random.below(ERRORS.len() as u64) as usize])
             }
-            Health::Flaky(_) => None,
+            Health::Well | Health::Flaky(_) => None,
             Health::Refusing(error) => Some(error),
         };
         let result = match fault {
@@ -266,5 +265,7 @@ fn follow(folder: &Path) {
     if folder.join("cpuset.cpus.effective").exists() {
         fs::write(folder.join("cpuset.cpus.effective"), list.join(",") + "\n").unwrap();
     }
-    children(folder).iter().for_each(|child| follow(child));
+    for child in children(folder) {
+        follow(&child);
+    }
 }

@@ -121,8 +121,9 @@ fn twenty_four_hours_and_ten_thousand_pods() {
     }
     println!("bytes held after each hour: {held:?}; {} pods; {:?}", long.number, long.site.agent().kept());
     assert!(long.number > 10_000);
-    let (early, late) = (held[1], held[23]);
-    assert!(late * 100 <= early * 105, "{early} bytes after two hours, {late} after a day");
+    // Pods differ, and so does what is held of six of them: most of the first hours is compared with most of the last ones.
+    let (early, late) = (held[1..7].iter().max().unwrap(), held[18..].iter().max().unwrap());
+    assert!(late * 100 <= early * 103, "{early} bytes after hours 2 to 7, {late} after hours 19 to 24");
     for (what, entries) in long.site.agent().kept() {
         let early = kept[what];
         assert!(entries <= early + early / 10 + 20, "{what}: {early} after two hours, {entries} after a day");

@@ -243,7 +243,8 @@ impl Node {
             let folder = self.in_hierarchy(if self.machine.is_v2 { "" } else { hierarchy }, folder);
             Shown::open(&folder.join(name))
         };
-        let (usage, stat) = if self.machine.is_v2 { ("cpu.stat", None) } else { ("cpuacct.usage", open("cpu", "cpu.stat")) };
+        let (usage, stat) =
+            if self.machine.is_v2 { ("cpu.stat", None) } else { ("cpuacct.usage", open("cpu", "cpu.stat")) };
         let current = if self.machine.is_v2 { "memory.current" } else { "memory.usage_in_bytes" };
         Counter {
             cpu: open("cpuacct", usage),
@@ -267,7 +268,9 @@ impl Node {
             let load = counters.first().map(|counter| counter.load).unwrap_or_default();
             (milli, bytes) = (milli + load.milli, bytes + load.bytes);
             best_effort += if load.is_best_effort { load.milli } else { 0 };
-            counters.iter_mut().for_each(|counter| counter.advance(passed, is_v2));
+            for counter in counters {
+                counter.advance(passed, is_v2);
+            }
         }
         self.used += milli * passed;
         self.used_by_best_effort += best_effort * passed;

@@ -79,8 +79,7 @@ impl Pod {
             4 => ("BestEffort", None, 0, json!({}), json!({})),
             _ => {
                 let milli = 500 * (1 + random.below(4));
-                let amounts =
-                    json!({"kubernetes.io/batch-cpu": milli.to_string(), "kubernetes.io/batch-memory": format!("{gib}Gi")});
+                let amounts = json!({"kubernetes.io/batch-cpu": milli.to_string(), "kubernetes.io/batch-memory": format!("{gib}Gi")});
                 ("BestEffort", Some("BE"), 5500, amounts.clone(), amounts)
             }
         };
@@ -121,13 +120,11 @@ impl Pod {
             "name": format!("c{index}"), "containerID": id, "ready": true, "restartCount": 0, "image": "", "imageID": "",
             "state": {"running": {"startedAt": "2026-05-01T00:00:01Z"}},
         });
-        match statuses.get_mut(index) {
-            Some(known) => std::mem::replace(known, status)["containerID"].as_str().map(str::to_owned),
-            None => {
-                statuses.push(status);
-                None
-            }
-        }
+        let Some(known) = statuses.get_mut(index) else {
+            statuses.push(status);
+            return None;
+        };
+        std::mem::replace(known, status)["containerID"].as_str().map(str::to_owned)
     }
 
     pub(crate) fn container_ids(&self) -> Vec<String> {
@@ -143,7 +140,8 @@ impl Pod {
             r#"{"policy":"auto","cpuBurstPercent":200,"cfsQuotaBurstPercent":300,"cfsQuotaBurstPeriodSeconds":-1}"#,
             "{",
         ];
-        let memories = [r#"{"policy":"none"}"#, r#"{"policy":"auto"}"#, r#"{"lowLimitPercent":50,"throttlingPercent":80}"#, "[]"];
+        let memories =
+            [r#"{"policy":"none"}"#, r#"{"policy":"auto"}"#, r#"{"lowLimitPercent":50,"throttlingPercent":80}"#, "[]"];
         let annotations = &mut self.object["metadata"]["annotations"];
         // Its CPUs are those of all its life.
         annotations.as_object_mut().unwrap().retain(|name, _| name == CPUS);
@@ -184,7 +182,7 @@ pub(crate) fn pod_list(pods: &BTreeMap<String, Pod>) -> String {
 /// The spec of a NodeSLO. All of it can be decoded, though not all of it makes sense.
 pub(crate) fn slo(random: &Random) -> Value {
     let is_on = |percent| chance(random, percent);
-    let percent = || random.below(110) as i64 - 5;
+    let percent = || random.below(110).cast_signed() - 5;
     let class = |group_identity: i64| {
         json!({
             "cpuQOS": {"enable": is_on(60), "groupIdentity": group_identity},

@@ -214,7 +214,7 @@ impl Scenario<'_> {
         self.number += 1;
         let pod = Pod::random(&self.random, self.number);
         let (uid, number) = (pod.uid.clone(), self.number);
-        self.site.tell(|| format!("pod {number} ({uid}) comes: {}", pod.object["metadata"]));
+        self.site.record(|| format!("pod {number} ({uid}) comes: {}", pod.object["metadata"]));
         if self.number > 3 && chance(&self.random, 10) {
             *self.report.faults.entry(Fault::MissingFolder).or_default() += 1;
         } else {
@@ -242,16 +242,24 @@ impl Scenario<'_> {
         let (over, lasting): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.lasting).into_iter().partition(|(end, _)| *end <= second);
         self.lasting = lasting;
-        over.into_iter().for_each(|(_, fault)| self.end(fault));
+        for (_, fault) in over {
+            self.end(fault);
+        }
         for uid in std::mem::take(&mut self.site.evicted) {
             if let Some(pod) = self.pods.get_mut(&uid) {
                 pod.begin_to_end(second + 1 + self.random.below(15));
             }
             self.pods_changed();
         }
-        let gone: Vec<String> =
-            self.pods.values().filter(|pod| pod.ends.is_some_and(|end| end <= second)).map(|pod| pod.uid.clone()).collect();
-        gone.into_iter().for_each(|uid| self.remove_pod(&uid));
+        let gone: Vec<String> = self
+            .pods
+            .values()
+            .filter(|pod| pod.ends.is_some_and(|end| end <= second))
+            .map(|pod| pod.uid.clone())
+            .collect();
+        for uid in gone {
+            self.remove_pod(&uid);
+        }
         if self.pods.len() < 2 || self.pods.len() < PODS_MAX && chance(&self.random, 8) {
             self.add_pod();
         }
@@ -261,7 +269,7 @@ impl Scenario<'_> {
         if chance(&self.random, 4) {
             self.slo = slo(&self.random);
             let spec = self.slo.clone();
-            self.site.tell(|| format!("NodeSLO: {spec}"));
+            self.site.record(|| format!("NodeSLO: {spec}"));
             self.site.set_slo(&spec);
         }
         if chance(&self.random, 20) {
@@ -272,7 +280,7 @@ impl Scenario<'_> {
 
     fn remove_pod(&mut self, uid: &str) {
         let Some(pod) = self.pods.remove(uid) else { return };
-        self.site.tell(|| format!("pod {} is gone", pod.object["metadata"]["name"]));
+        self.site.record(|| format!("pod {} is gone", pod.object["metadata"]["name"]));
         self.site.node.hide(&pod, false);
         self.site.node.remove(&pod);
         self.lasting.retain(|(_, fault)| !matches!(fault, Lasting::Hidden(hidden) if hidden == uid));
@@ -291,17 +299,17 @@ impl Scenario<'_> {
             5 => {
                 pod.annotate(&self.random);
                 let annotations = pod.object["metadata"]["annotations"].to_string();
-                self.site.tell(|| format!("pod {name} has the annotations {annotations}"));
+                self.site.record(|| format!("pod {name} has the annotations {annotations}"));
             }
             6 => {
                 pod.begin_to_end(self.second + 1 + self.random.below(10));
-                self.site.tell(|| format!("pod {name} is deleted"));
+                self.site.record(|| format!("pod {name} is deleted"));
             }
             7 if !self.site.node.is_hidden(pod) => {
                 let before = pod.start_container(&self.random, 0).unwrap();
                 self.site.node.remove_container(pod, &before);
                 self.site.node.add(pod, self.fixtures);
-                self.site.tell(|| format!("a container of pod {name} is restarted"));
+                self.site.record(|| format!("a container of pod {name} is restarted"));
             }
             8 => self.site.node.system.milli = self.random.below(3000),
             _ => self.site.node.system.bytes = self.random.below(12 << 30),
@@ -348,7 +356,7 @@ impl Scenario<'_> {
                 None
             }
             Fault::ClockJump => {
-                self.site.skew_s += self.random.below(7200) as i64 - 3600;
+                self.site.skew_s += self.random.below(7200).cast_signed() - 3600;
                 None
             }
             Fault::MalformedSlo => {
@@ -359,7 +367,7 @@ impl Scenario<'_> {
             // Pods come so.
             Fault::MissingFolder => return,
         };
-        self.site.tell(|| format!("fault: {fault:?}"));
+        self.site.record(|| format!("fault: {fault:?}"));
         *self.report.faults.entry(fault).or_default() += 1;
         self.lasting.extend(lasting.map(|lasting| (end, lasting)));
     }
@@ -403,7 +411,9 @@ impl Scenario<'_> {
         let files = if chance(&self.random, 70) { "cgroup" } else { "proc" };
         let files: Vec<String> = (self.site.node.files(files).into_iter())
             .filter(|path| files == "proc" || path.contains(&below))
-            .filter(|path| !self.lasting.iter().any(|(_, fault)| matches!(fault, Lasting::File(spoilt, _) if spoilt == path)))
+            .filter(|path| {
+                !self.lasting.iter().any(|(_, fault)| matches!(fault, Lasting::File(spoilt, _) if spoilt == path))
+            })
             .collect();
         if files.is_empty() {
             return None;
@@ -411,7 +421,7 @@ impl Scenario<'_> {
         let path = one_of(&self.random, &files).clone();
         let text = self.site.node.text(&path)? + "\n";
         let target = self.site.node.root().join(&path);
-        self.site.tell(|| format!("{fault:?} of {path}"));
+        self.site.record(|| format!("{fault:?} of {path}"));
         if fault == Fault::FileMissing && !path.starts_with("proc") && !is_counter(&path) {
             fs::remove_file(target).unwrap();
         } else {
@@ -422,7 +432,8 @@ impl Scenario<'_> {
 
     /// Another program sets a file that the agent has written.
     fn write_as_another(&mut self) {
-        let written: Vec<String> = self.site.kernel.written().into_iter().filter(|path| path.starts_with("cgroup/")).collect();
+        let written: Vec<String> =
+            self.site.kernel.written().into_iter().filter(|path| path.starts_with("cgroup/")).collect();
         if written.is_empty() {
             return;
         }
@@ -442,23 +453,32 @@ impl Scenario<'_> {
             self.foreign.insert(path.clone());
         }
         kernel.attempts();
-        self.site.tell(|| format!("another program writes {text} into {path}"));
+        self.site.record(|| format!("another program writes {text} into {path}"));
     }
 
     // === what has to hold ===
 
     /// Ends all faults; pods that were to end have ended.
     fn calm(&mut self) {
-        self.site.tell(|| "faults stop".to_owned());
+        self.site.record(|| "faults stop".to_owned());
         let lasting = std::mem::take(&mut self.lasting);
-        lasting.into_iter().for_each(|(_, fault)| self.end(fault));
+        for (_, fault) in lasting {
+            self.end(fault);
+        }
         self.site.kernel.set(Health::Well);
         self.site.kubelet = KubeletHealth::Well;
         self.site.set_api(ApiHealth::Well);
         self.site.accepts_evictions = false;
         let evicted = std::mem::take(&mut self.site.evicted);
-        let ended: Vec<String> = self.pods.values().filter(|pod| pod.ends.is_some() || evicted.contains(&pod.uid)).map(|pod| pod.uid.clone()).collect();
-        ended.into_iter().for_each(|uid| self.remove_pod(&uid));
+        let ended: Vec<String> = self
+            .pods
+            .values()
+            .filter(|pod| pod.ends.is_some() || evicted.contains(&pod.uid))
+            .map(|pod| pod.uid.clone())
+            .collect();
+        for uid in ended {
+            self.remove_pod(&uid);
+        }
         if self.pods.is_empty() {
             self.add_pod();
         }
@@ -487,7 +507,7 @@ impl Scenario<'_> {
     }
 
     fn change_slo(&mut self, other: &mut Site, spec: &Value) {
-        self.site.tell(|| format!("NodeSLO: {spec}"));
+        self.site.record(|| format!("NodeSLO: {spec}"));
         self.site.set_slo(spec);
         other.set_slo(spec);
     }
@@ -537,7 +557,7 @@ impl Scenario<'_> {
         let quota = |file: Option<&File>| {
             file?.decision().filter(|decision| decision.strategy == "CPUSuppress")?.value.amount()
         };
-        let hundredth = self.site.node.machine.cpus as i64 * 1000;
+        let hundredth = self.site.node.machine.cpus.cast_signed() * 1000;
         quota(file).zip(quota(other)).is_some_and(|(quota, other)| (quota - other).abs() < hundredth)
     }
 
@@ -555,7 +575,9 @@ impl Scenario<'_> {
         let (kept, expected) = (self.site.agent().kept(), other.agent().kept());
         let more: Vec<String> = (kept.iter().zip(&expected))
             .filter(|(kept, expected)| kept != expected)
-            .map(|((what, kept), (_, expected))| format!("{what}: {kept}, and {expected} of an agent that has seen fewer pods"))
+            .map(|((what, kept), (_, expected))| {
+                format!("{what}: {kept}, and {expected} of an agent that has seen fewer pods")
+            })
             .collect();
         if more.is_empty() { Ok(()) } else { Err(format!("pods are gone, and the agent keeps {}", more.join("; "))) }
     }

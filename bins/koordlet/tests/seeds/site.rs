@@ -203,7 +203,7 @@ impl Site {
         }
     }
 
-    pub(crate) fn tell(&mut self, line: impl FnOnce() -> String) {
+    pub(crate) fn record(&mut self, line: impl FnOnce() -> String) {
         let line = format!("{:>8.3} {}", self.now.as_secs_f64(), line());
         self.story.push(line);
     }
@@ -372,7 +372,9 @@ impl Site {
                 Some(error) => {
                     self.refusals += 1;
                     if let Some(State::New | State::Agrees | State::Unsupported | State::Foreign { .. }) = state {
-                        return Err(format!("{path} was refused with error {error}, and its state is another one: {state:?}"));
+                        return Err(format!(
+                            "{path} was refused with error {error}, and its state is another one: {state:?}"
+                        ));
                     }
                     if self.refused.insert(path.to_owned()) {
                         new.push(path);
@@ -382,7 +384,11 @@ impl Site {
                 None => _ = self.refused.remove(path),
             }
         }
-        if new.is_empty() || warnings > 0 { Ok(()) } else { Err(format!("no warning says that one of these was refused: {new:?}")) }
+        if new.is_empty() || warnings > 0 {
+            Ok(())
+        } else {
+            Err(format!("no warning says that one of these was refused: {new:?}"))
+        }
     }
 
     /// What the agent wants of files, by their paths.
@@ -390,7 +396,9 @@ impl Site {
         let agent = self.agent();
         let cgroups = Cgroups::new(self.settings.roots.cgroup.clone(), agent.layout());
         let path = |target: &Target| match target {
-            Target::Cgroup { cgroup, resource } | Target::Disk { cgroup, resource, .. } => cgroups.path(cgroup, *resource),
+            Target::Cgroup { cgroup, resource } | Target::Disk { cgroup, resource, .. } => {
+                cgroups.path(cgroup, *resource)
+            }
             Target::System(path) => Some(path.clone()),
         };
         agent.resolver().files().filter_map(|(target, file)| Some((path(target)?, file))).collect()
@@ -403,9 +411,7 @@ impl Site {
                 let result = match (self.kubelet, path) {
                     (KubeletHealth::Down, _) => Err("connection refused".to_owned()),
                     (KubeletHealth::Late, _) => Err("no answer in time".to_owned()),
-                    (_, KubeletPath::Configuration) => {
-                        Ok(br#"{"kubeletconfig":{"cpuManagerPolicy":"none"}}"#.to_vec())
-                    }
+                    (_, KubeletPath::Configuration) => Ok(br#"{"kubeletconfig":{"cpuManagerPolicy":"none"}}"#.to_vec()),
                     (KubeletHealth::Malformed, _) => Ok(self.list.as_bytes()[..self.list.len() / 2].to_vec()),
                     (KubeletHealth::Empty, _) => Ok(br#"{"kind":"PodList","items":[]}"#.to_vec()),
                     (KubeletHealth::Well, _) => Ok(self.list.clone().into_bytes()),
@@ -426,7 +432,7 @@ impl Site {
                 let result = if self.accepts_evictions { Ok(()) } else { Err("no socket".to_owned()) };
                 if result.is_ok() {
                     let uid = self.pod_of_container(&container);
-                    self.tell(|| format!("container {container} of {uid:?} is stopped"));
+                    self.record(|| format!("container {container} of {uid:?} is stopped"));
                     if let Some(uid) = uid.filter(|uid| !self.evicted.contains(uid)) {
                         self.evict(uid)?;
                     }
@@ -436,7 +442,7 @@ impl Site {
             Effect::Event(event) => {
                 let figures = event.annotations.first().map(|(_, figures)| figures.clone()).unwrap_or_default();
                 self.check_condition(&figures)?;
-                self.tell(|| format!("{} {}: {figures}", event.reason, event.key.name()));
+                self.record(|| format!("{} {}: {figures}", event.reason, event.key.name()));
             }
         }
         Ok(())
@@ -468,7 +474,7 @@ impl Site {
                     return Ok((429, r#"{"kind":"Status","message":"the disruption budget"}"#.to_owned()));
                 }
                 let uid = deletion.uid.to_string();
-                self.tell(|| format!("pod {name} ({uid}) is evicted"));
+                self.record(|| format!("pod {name} ({uid}) is evicted"));
                 self.evict(uid)?;
                 return Ok((201, "{}".to_owned()));
             }

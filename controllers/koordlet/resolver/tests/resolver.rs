@@ -201,7 +201,11 @@ fn a_burst_that_was_cut_follows_the_quota() {
     let quota = constraints([("pod", Resource::CpuQuota, Value::Unlimited)]);
     resolver.submit("BatchResource", quota);
     (30..33).for_each(|second| _ = resolver.pass(at(second), &mut kernel));
-    assert_eq!(kernel.shows("pod", Resource::CpuBurst), &Value::Amount(2_000_000), "without a quota all of it is taken");
+    assert_eq!(
+        kernel.shows("pod", Resource::CpuBurst),
+        &Value::Amount(2_000_000),
+        "without a quota all of it is taken"
+    );
 }
 
 #[test]
