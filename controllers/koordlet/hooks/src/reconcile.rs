@@ -114,6 +114,11 @@ impl Reconciler {
         outcome
     }
 
+    /// How many pods something is kept of.
+    pub fn pods(&self) -> usize {
+        self.pods.len()
+    }
+
     fn reconcile_pods(&mut self, pods: &[Arc<Pod>], rules: &Rules, kernel: &dyn Kernel, is_new_rules: bool) -> Changes {
         let mut changes = Changes::default();
         let mut before = std::mem::take(&mut self.pods);

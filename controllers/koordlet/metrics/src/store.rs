@@ -231,6 +231,12 @@ impl Store {
         }
     }
 
+    /// How many series there are.
+    pub fn series(&self) -> usize {
+        let named = [&self.pods, &self.containers, &self.host_applications];
+        self.fixed.len() + named.into_iter().flat_map(BTreeMap::values).map(BTreeMap::len).sum::<usize>()
+    }
+
     fn ring(&self, subject: Subject<'_>, measure: Measure) -> Option<&Ring> {
         match subject {
             Subject::Pod(uid) => self.pods.get(uid)?.get(&measure),

@@ -55,7 +55,7 @@ pub enum State {
     /// The kernel, or the range of the file, refuses the value.
     Refused { reason: String, tries: u32, again: Option<Moment> },
     /// The kernel takes less than is wanted, and has that now.
-    Cut { taken: Value, reason: String },
+    Cut { wanted: Value, taken: Value, reason: String },
     /// Another program writes the file, which is left to it.
     Foreign { theirs: Value },
 }
@@ -164,6 +164,11 @@ impl Resolver {
         self.files.get(target)
     }
 
+    /// How many files all strategies name, one of several as often.
+    pub fn named(&self) -> usize {
+        self.named.values().map(BTreeSet::len).sum()
+    }
+
     /// Whether the next pass has something to do at this time.
     pub fn is_due(&self, now: Moment) -> bool {
         !self.due.is_empty() || self.files.values().any(|file| file.is_due(now, self.verify_every))
@@ -219,7 +224,14 @@ impl Resolver {
             return None;
         }
         match (&file.state, &actual) {
-            (State::Cut { taken, .. }, Some(actual)) if !is_changed && taken == actual => return None,
+            // As long as the limit is the same. The quota may have changed.
+            (State::Cut { taken, .. }, Some(actual))
+                if !is_changed
+                    && taken == actual
+                    && cut(target, value, node).is_some_and(|(limit, _)| limit == *taken) =>
+            {
+                return None;
+            }
             (State::Foreign { theirs }, Some(actual)) if !is_changed && theirs == actual => return None,
             (State::Agrees | State::Foreign { .. }, Some(actual)) if !is_changed => {
                 file.reverts += 1;
@@ -248,11 +260,22 @@ impl Resolver {
             strategy: decision.strategy,
             reason: decision.bounded_by.as_ref().map_or(&decision.reason, |bound| &bound.1).clone(),
         };
-        let error = match node.write(&target, &value) {
+        let mut result = node.write(&target, &value);
+        if let Err(WriteError::Refused { .. }) = &result
+            && let Some(lowered) = lower_burst(&target, &value, node)
+        {
+            outcome.written.push(Written { target: lowered.0, before: None, ..written(lowered.1) });
+            result = node.write(&target, &value);
+        }
+        let error = match result {
             Ok(()) => {
                 outcome.written.push(written(value.clone()));
                 if decision.value == value {
                     file.state = State::Agrees;
+                }
+                // What the kernel takes of a burst may be another amount now.
+                if let Some(burst) = burst_of(&target).filter(|burst| self.files.contains_key(burst)) {
+                    self.due.insert(burst);
                 }
                 return;
             }
@@ -272,13 +295,14 @@ impl Resolver {
             && (actual.as_ref() == Some(&taken) || node.write(&target, &taken).is_ok())
         {
             let reason = format!("{reason}; {limit}");
-            if !matches!(&file.state, State::Cut { taken: before, .. } if *before == taken) {
-                outcome.refused.push((target.clone(), value, reason.clone()));
+            // The limit may change often; what is wanted changes with the objects.
+            if !matches!(&file.state, State::Cut { wanted, .. } if *wanted == value) {
+                outcome.refused.push((target.clone(), value.clone(), reason.clone()));
             }
             if actual.as_ref() != Some(&taken) {
                 outcome.written.push(written(taken.clone()));
             }
-            file.state = State::Cut { taken, reason };
+            file.state = State::Cut { wanted: value, taken, reason };
             return;
         }
         let tries = if let State::Refused { tries, .. } = &file.state { tries + 1 } else { 1 };
@@ -332,7 +356,7 @@ impl fmt::Display for State {
             Self::Gone { .. } => f.write_str("its cgroup is not there"),
             Self::Unsupported => f.write_str("this kernel has no such file"),
             Self::Refused { reason, .. } => write!(f, "refused: {reason}"),
-            Self::Cut { taken, reason } => write!(f, "{taken} is in effect: {reason}"),
+            Self::Cut { taken, reason, .. } => write!(f, "{taken} is in effect: {reason}"),
             Self::Foreign { theirs } => write!(f, "another program keeps writing {theirs}; it is not fought"),
         }
     }
@@ -349,6 +373,24 @@ fn by_target(strategy: &'static str, constraints: Constraints) -> BTreeMap<Targe
 
 fn pause(tries: u32, longest: Duration) -> Duration {
     RETRY_FIRST.saturating_mul(1 << tries.saturating_sub(1).min(16)).min(longest)
+}
+
+/// The burst of the cgroup of a quota.
+fn burst_of(target: &Target) -> Option<Target> {
+    match target {
+        Target::Cgroup { cgroup, resource: Resource::CpuQuota } => {
+            Some(Target::Cgroup { cgroup: cgroup.clone(), resource: Resource::CpuBurst })
+        }
+        _ => None,
+    }
+}
+
+/// Lowers a burst above a quota that is to be written, which the kernel refuses otherwise; gives the burst that was written.
+fn lower_burst(target: &Target, quota: &Value, node: &mut dyn NodeFiles) -> Option<(Target, Value)> {
+    let burst = burst_of(target)?;
+    let Value::Amount(quota_us) = *quota else { return None };
+    let is_above = matches!(node.read(&burst), Ok(Value::Amount(burst_us)) if burst_us > quota_us);
+    (is_above && node.write(&burst, quota).is_ok()).then(|| (burst, quota.clone()))
 }
 
 /// Which smaller value the kernel takes of one that it refused, and why.

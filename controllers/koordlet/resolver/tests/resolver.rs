@@ -74,6 +74,14 @@ impl NodeFiles for Kernel {
                 {
                     return Err(refused(libc_errno::EINVAL));
                 }
+                Resource::CpuQuota
+                    if *of == Resource::CpuBurst
+                        && other == cgroup
+                        && *value != Value::Unlimited
+                        && shown.amount() > value.amount() =>
+                {
+                    return Err(refused(libc_errno::EINVAL));
+                }
                 _ => {}
             }
         }
@@ -196,6 +204,33 @@ fn a_burst_above_the_quota_is_cut_and_said_once() {
     let [(_, wanted, reason)] = &*refused else { panic!("{refused:?}") };
     assert_eq!(*wanted, Value::Amount(2_000_000));
     assert_eq!(reason, "Invalid argument (os error 22); a burst is at most the quota, 200000 µs");
+}
+
+#[test]
+fn a_burst_that_was_cut_follows_the_quota() {
+    let (mut kernel, mut resolver) = (Kernel::default(), resolver());
+    kernel.set("pod", Resource::CpuQuota, Value::Amount(240_000));
+    kernel.set("pod", Resource::CpuBurst, Value::Amount(0));
+    resolver.submit("CPUBurst", constraints([("pod", Resource::CpuBurst, Value::Amount(2_000_000))]));
+    let mut refused = Vec::new();
+    for (second, quota) in [(0, 240_000), (10, 200_000), (20, 300_000)] {
+        resolver.submit("BatchResource", constraints([("pod", Resource::CpuQuota, Value::Amount(quota))]));
+        for second in second..second + 3 {
+            refused.extend(resolver.pass(at(second), &mut kernel).refused);
+        }
+        for resource in [Resource::CpuQuota, Resource::CpuBurst] {
+            assert_eq!(kernel.shows("pod", resource), &Value::Amount(quota), "{resource} at {second}");
+        }
+    }
+    assert_eq!(refused.len(), 1, "it is reported once that the burst is cut: {refused:?}");
+    let quota = constraints([("pod", Resource::CpuQuota, Value::Unlimited)]);
+    resolver.submit("BatchResource", quota);
+    (30..33).for_each(|second| _ = resolver.pass(at(second), &mut kernel));
+    assert_eq!(
+        kernel.shows("pod", Resource::CpuBurst),
+        &Value::Amount(2_000_000),
+        "without a quota all of it is taken"
+    );
 }
 
 #[test]

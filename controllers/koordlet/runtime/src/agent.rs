@@ -9,6 +9,7 @@ mod eviction;
 mod folders;
 mod hook_outcome;
 mod hooks;
+mod kept;
 mod metric_report;
 mod node_effects;
 mod sampling;

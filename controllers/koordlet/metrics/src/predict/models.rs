@@ -40,9 +40,12 @@ pub struct ModelSettings {
 pub struct Model {
     cpu: Histogram,
     memory: Histogram,
-    trained: Timestamp,
+    /// When it was trained last, by the monotonic clock: the time of day may be set back.
+    trained: Moment,
+    /// The time of day of that.
+    updated: Timestamp,
     /// `None` when it never was.
-    saved: Option<Timestamp>,
+    saved: Option<Moment>,
 }
 
 /// All models, by the uid of their pod or the name of their [item](node_item).
@@ -142,12 +145,21 @@ impl Models {
         }
         for (uid, (cpu, memory)) in trainings {
             let settings = &self.settings;
-            let model = self.by_uid.entry(uid).or_insert_with(|| Model::new(settings, at));
+            let model = self.by_uid.entry(uid).or_insert_with(|| Model::new(settings, now, at));
             model.cpu.add(cpu, at);
             model.memory.add(memory, at);
-            model.trained = at;
+            (model.trained, model.updated) = (now, at);
         }
         self.has_trained = true;
+    }
+
+    /// How many models there are, of pods and of items of the node.
+    pub fn len(&self) -> usize {
+        self.by_uid.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by_uid.is_empty()
     }
 
     /// What the model of a pod or item predicts; `None` without a model.
@@ -171,7 +183,13 @@ impl Models {
     }
 
     /// Takes the models that were saved, for a start. Checkpoints of pods that are gone, and of what is no model, are removed; the latter are errors, too.
-    pub fn restore(&mut self, folder: &CheckpointFolder, pods: &[Arc<Pod>], at: Timestamp) -> Vec<CheckpointError> {
+    pub fn restore(
+        &mut self,
+        folder: &CheckpointFolder,
+        pods: &[Arc<Pod>],
+        now: Moment,
+        at: Timestamp,
+    ) -> Vec<CheckpointError> {
         let (checkpoints, mut errors) = folder.read_all();
         let mut known: BTreeSet<&str> = pods.iter().map(|pod| &*pod.uid).collect();
         known.extend([node_item::NODE, node_item::SYSTEM]);
@@ -181,7 +199,7 @@ impl Models {
                 errors.extend(folder.remove(&uid).err());
                 continue;
             }
-            match Model::restore(&self.settings, &checkpoint, at) {
+            match Model::restore(&self.settings, &checkpoint, now, at) {
                 Ok(model) => {
                     self.by_uid.insert(uid.into(), model);
                 }
@@ -196,23 +214,23 @@ impl Models {
 
     /// Forgets models that were not trained for long, with their checkpoints, and saves those that were not saved for long, oldest first. It is called once a
     /// minute; without a folder nothing is saved.
-    pub fn maintain(&mut self, folder: Option<&CheckpointFolder>, at: Timestamp) -> Vec<CheckpointError> {
+    pub fn maintain(&mut self, folder: Option<&CheckpointFolder>, now: Moment) -> Vec<CheckpointError> {
         let mut errors = Vec::new();
         let Self { settings, by_uid: models, .. } = self;
         models.retain(|uid, model| {
-            let is_kept = age(model.trained, at) <= settings.expiration;
+            let is_kept = now.since(model.trained) <= settings.expiration;
             if !is_kept && let Some(folder) = folder {
                 errors.extend(folder.remove(uid).err());
             }
             is_kept
         });
         let Some(folder) = folder else { return errors };
-        let is_due = |model: &Model| model.saved.is_none_or(|saved| age(saved, at) >= settings.checkpoint_interval);
+        let is_due = |model: &Model| model.saved.is_none_or(|saved| now.since(saved) >= settings.checkpoint_interval);
         let mut due: Vec<_> = models.iter_mut().filter(|(_, model)| is_due(model)).collect();
         due.sort_by_key(|(_, model)| model.saved);
         for (uid, model) in due.into_iter().take(settings.checkpoints_max) {
             match folder.write(uid, &model.checkpoint(uid)) {
-                Ok(()) => model.saved = Some(at),
+                Ok(()) => model.saved = Some(now),
                 Err(error) => {
                     let is_of_folder = matches!(error, CheckpointError::Io { .. });
                     errors.push(error);
@@ -220,7 +238,7 @@ impl Models {
                         // The next one would fail in the same way: the disk is full, or the folder is gone.
                         break;
                     }
-                    model.saved = Some(at);
+                    model.saved = Some(now);
                 }
             }
         }
@@ -229,11 +247,12 @@ impl Models {
 }
 
 impl Model {
-    fn new(settings: &ModelSettings, at: Timestamp) -> Self {
+    fn new(settings: &ModelSettings, now: Moment, at: Timestamp) -> Self {
         Self {
             cpu: Histogram::new(Buckets::CPU, settings.cpu_half_life),
             memory: Histogram::new(Buckets::MEMORY, settings.memory_half_life),
-            trained: at,
+            trained: now,
+            updated: at,
             saved: None,
         }
     }
@@ -241,9 +260,10 @@ impl Model {
     fn restore(
         settings: &ModelSettings,
         checkpoint: &Checkpoint,
+        now: Moment,
         at: Timestamp,
     ) -> Result<Self, (&'static str, super::histogram::HistogramError)> {
-        let mut model = Self { saved: Some(at), ..Self::new(settings, at) };
+        let mut model = Self { saved: Some(now), ..Self::new(settings, now, at) };
         if let Some(cpu) = &checkpoint.cpu {
             model.cpu =
                 Histogram::restore(Buckets::CPU, settings.cpu_half_life, cpu, at).map_err(|error| ("CPU", error))?;
@@ -260,13 +280,9 @@ impl Model {
             uid: uid.to_owned(),
             cpu: Some(self.cpu.checkpoint()),
             memory: Some(self.memory.checkpoint()),
-            last_updated: Some(self.trained),
+            last_updated: Some(self.updated),
         }
     }
-}
-
-fn age(then: Timestamp, now: Timestamp) -> Duration {
-    Duration::try_from(now.duration_since(then)).unwrap_or_default()
 }
 
 /// A moment before another, or the origin of the clock.
@@ -289,8 +305,12 @@ mod tests {
     }
 
     fn store(samples: &[(Subject<'_>, f64, f64)]) -> Store {
+        store_from(0, samples)
+    }
+
+    fn store_from(first: u64, samples: &[(Subject<'_>, f64, f64)]) -> Store {
         let mut store = Store::default();
-        for second in 1..=60 {
+        for second in first + 1..=first + 60 {
             for (subject, cpu, memory) in samples {
                 store.append(*subject, Measure::Cpu, moment(second), *cpu);
                 store.append(*subject, Measure::Memory, moment(second), *memory);
@@ -343,7 +363,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (checkpoints, pods) = (CheckpointFolder::new(folder.path().to_owned()), pods(&["a LS Burstable {}"]));
         let mut models = trained(&pods);
-        assert!(models.maintain(Some(&checkpoints), later(60)).is_empty());
+        assert!(models.maintain(Some(&checkpoints), moment(120)).is_empty());
         let items = ["__node-__", "__node-koord-batch__", "__node-koord-free__", "__node-koord-mid__"];
         let saved = [&["a"][..], &items, &["__node-koord-prod__", "__node-sys__", "__node__"]].concat();
         let mut sorted = saved.clone();
@@ -355,11 +375,11 @@ mod tests {
             r#"{"UID":"a","CPU":{"referenceTimestamp":"2026-03-01T12:00:00Z","bucketWeights":{"22":10000},"totalWeight":1.0},"Memory":{"referenceTimestamp":"2026-03-02T00:00:00Z","bucketWeights":{"13":10000},"totalWeight":0.7071067811865476},"LastUpdated":"2026-03-01T12:00:00Z"}"#
         );
         let mut next = Models::new(ModelSettings::default());
-        assert!(next.restore(&checkpoints, &pods, later(120)).is_empty());
+        assert!(next.restore(&checkpoints, &pods, moment(180), later(120)).is_empty());
         assert!(next.uids().eq(models.uids()) && !next.has_trained());
         assert_eq!(next.predict("a"), models.predict("a"));
         // A pod that is gone is not taken over.
-        assert!(next.restore(&checkpoints, &[], later(120)).is_empty());
+        assert!(next.restore(&checkpoints, &[], moment(180), later(120)).is_empty());
         assert!(!folder.path().join("a").exists());
     }
 
@@ -381,7 +401,7 @@ mod tests {
         }
         let checkpoints = CheckpointFolder::new(folder.path().to_owned());
         let mut models = Models::new(ModelSettings::default());
-        let errors = models.restore(&checkpoints, &[], later(0));
+        let errors = models.restore(&checkpoints, &[], moment(0), later(0));
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(errors.len(), 2, "{errors:?}");
         assert!(errors[0].contains("__node-sys__ is removed: it is no checkpoint"), "{errors:?}");
@@ -394,8 +414,8 @@ mod tests {
         let memory = models.predict("__node-koord-mid__").unwrap().memory_bytes;
         assert_eq!(memory.max, Buckets::MEMORY.start(2) as i64);
         let nowhere = CheckpointFolder::new(folder.path().join("missing"));
-        assert!(models.restore(&nowhere, &[], later(0)).is_empty());
-        assert_eq!(models.maintain(Some(&nowhere), later(600)).len(), 1, "the folder is named once");
+        assert!(models.restore(&nowhere, &[], moment(0), later(0)).is_empty());
+        assert_eq!(models.maintain(Some(&nowhere), moment(600)).len(), 1, "the folder is named once");
     }
 
     #[test]
@@ -406,14 +426,15 @@ mod tests {
         let mut models = trained(&pods);
         models.settings.checkpoints_max = 5;
         for (minute, files) in [(1, 5), (2, 9), (3, 9)] {
-            models.maintain(Some(&checkpoints), later(minute * 60));
+            models.maintain(Some(&checkpoints), moment(60 + minute * 60));
             assert_eq!(names(folder.path()).len(), files, "minute {minute}");
         }
-        let store = store(&[(Subject::Node, 2.0, 1e9), (Subject::Pod("a"), 1.0, 1e8)]);
-        models.train(&store, &pods[..1], moment(60), later(1800));
-        models.maintain(Some(&checkpoints), later(1801));
+        // The time of day was set back by an hour meanwhile.
+        let store = store_from(1800, &[(Subject::Node, 2.0, 1e9), (Subject::Pod("a"), 1.0, 1e8)]);
+        models.train(&store, &pods[..1], moment(1860), later(-1800));
+        models.maintain(Some(&checkpoints), moment(1861));
         assert!(models.predict("b").is_none() && !folder.path().join("b").exists());
         assert!(models.predict("a").is_some());
-        assert!(models.maintain(None, later(0)).is_empty(), "a clock that was set back");
+        assert!(models.maintain(None, moment(1861)).is_empty());
     }
 }

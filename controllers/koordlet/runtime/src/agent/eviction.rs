@@ -67,6 +67,7 @@ impl Evictions {
 impl Agent {
     /// Starts the next eviction when none is under way.
     pub(super) fn evict(&mut self, now: Now) {
+        self.evictions.pods.retain(|_, (_, at)| now.moment.since(*at) < DETAIL_KEPT);
         if self.evictions.under_way.is_some() {
             return;
         }
@@ -149,7 +150,6 @@ impl Agent {
             self.evictions.count += 1;
             let detail = self.evictions.pods.entry(pod.key()).or_insert((0, now.moment));
             *detail = (detail.0 + 1, now.moment);
-            self.evictions.pods.retain(|_, (_, at)| now.moment.since(*at) < DETAIL_KEPT);
             tracing::info!(pod = pod.key(), message, "a pod was evicted");
         } else {
             tracing::warn!(pod = pod.key(), message, "a pod could not be evicted");

@@ -72,6 +72,11 @@ impl Hooks {
         self.submitted = None;
     }
 
+    /// How many pods something is kept of.
+    pub(super) fn pods(&self) -> usize {
+        self.reconciler.pods()
+    }
+
     /// When pods are reconciled next though nothing changed.
     pub(super) fn due(&self) -> Option<Moment> {
         self.next

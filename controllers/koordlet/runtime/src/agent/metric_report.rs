@@ -101,6 +101,11 @@ impl Reporting {
         [self.train, report].into_iter().flatten().min()
     }
 
+    /// How many models of usage there are.
+    pub(super) fn models(&self) -> usize {
+        self.models.len()
+    }
+
     /// What is forecast of prod pods.
     pub(super) fn forecast(&self) -> Option<&ProdForecast> {
         self.forecast.as_ref()
@@ -246,7 +251,7 @@ impl Agent {
         let folder = &reporting.folder;
         let mut errors = Vec::new();
         if !std::mem::replace(&mut reporting.is_restored, true) {
-            errors.extend(reporting.models.restore(folder, &self.kubelet.pods, now.time));
+            errors.extend(reporting.models.restore(folder, &self.kubelet.pods, now.moment, now.time));
             reporting.train = Some(now.moment + FIRST_REPORT_AFTER);
             reporting.maintain = Some(now.moment + MAINTENANCE);
         }
@@ -263,7 +268,7 @@ impl Agent {
         if reporting.maintain.is_some_and(|maintain| maintain <= now.moment) {
             reporting.maintain = Some(now.moment + MAINTENANCE);
             let folder = Some(&reporting.folder).filter(|_| !self.settings.only_observes);
-            errors.extend(reporting.models.maintain(folder, now.time));
+            errors.extend(reporting.models.maintain(folder, now.moment));
             if errors.is_empty() {
                 self.capabilities.active(PREDICTION_FEATURE);
             }
