@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-pub use self::node::{NodeReaders, node_pages};
+pub use self::node::node_pages;
 use crate::{agent::Agent, audit::PageError};
 
 #[derive(Clone)]

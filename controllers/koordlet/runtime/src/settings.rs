@@ -8,7 +8,7 @@ use koord_koordlet_hooks::Options;
 use koord_koordlet_system::{Roots, Version};
 
 pub use self::delivery::{DeliverySettings, NriSettings, PodResourcesSettings};
-use crate::{audit::AuditSettings, pages::NodeReaders};
+use crate::{audit::AuditSettings, node_readers::NodeReaders};
 
 /// How an agent runs.
 #[derive(Clone, Debug)]

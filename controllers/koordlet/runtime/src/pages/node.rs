@@ -1,9 +1,6 @@
 //! The state of the agent as JSON: [`NodeStatus`](koord_koordlet_state::NodeStatus) and [`NodeFiles`](koord_koordlet_state::NodeFiles).
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
-};
+use std::{net::SocketAddr, sync::Arc};
 
 use axum::{
     Router,
@@ -20,16 +17,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::{sync::Semaphore, task::spawn_blocking};
 
-use crate::agent::{Agent, Now};
-
-/// Who may read the state of an agent. It names pods, settings and files of all tenants of the node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NodeReaders {
-    /// Clients at a loopback address: processes in the network of the agent, and whoever may forward a port of its pod.
-    Local,
-    /// Everybody who can reach the port.
-    All,
-}
+use crate::{
+    agent::{Agent, Now},
+    node_readers::NodeReaders,
+};
 
 #[derive(Clone)]
 struct Pages {
@@ -68,16 +59,6 @@ async fn permit(State(readers): State<NodeReaders>, request: Request, next: Next
     }
 }
 
-impl NodeReaders {
-    /// Whether a client at this address is among them; one whose address is not known is no local one.
-    fn include(self, client: Option<IpAddr>) -> bool {
-        match self {
-            Self::All => true,
-            Self::Local => client.is_some_and(|address| address.to_canonical().is_loopback()),
-        }
-    }
-}
-
 async fn status(State(pages): State<Pages>) -> Response {
     let now = pages.now();
     let status = pages.agent.lock().status(pages.version, now);
@@ -111,28 +92,5 @@ fn answer(code: StatusCode, document: &impl Serialize) -> Response {
 impl Pages {
     fn now(&self) -> Now {
         Now { moment: self.clock.moment(), time: self.clock.now() }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn clients_of_other_machines_read_the_state_only_where_all_may() {
-        for (client, is_local) in [
-            (Some("127.0.0.1"), true),
-            (Some("127.8.9.1"), true),
-            (Some("::1"), true),
-            (Some("::ffff:127.0.0.1"), true),
-            (Some("10.0.0.7"), false),
-            (Some("::ffff:10.0.0.7"), false),
-            (Some("169.254.0.1"), false),
-            (None, false),
-        ] {
-            let client = client.map(|address| address.parse().unwrap());
-            assert_eq!(NodeReaders::Local.include(client), is_local, "{client:?}");
-            assert!(NodeReaders::All.include(client), "{client:?}");
-        }
     }
 }
