@@ -4,12 +4,13 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use crdgen::{Arguments, run};
+use koord_program::output::print;
 
 fn main() -> ExitCode {
     match run(&Arguments::parse()) {
         Ok(answer) => {
-            print!("{}", answer.text);
-            if answer.agrees { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+            const DIFFERS: u8 = 1;
+            print("crdgen", &answer.text, if answer.agrees { 0 } else { DIFFERS })
         }
         Err(error) => {
             eprintln!("crdgen: {error:#}");

@@ -84,6 +84,11 @@ impl Cluster {
         &self.time
     }
 
+    /// Where koordlet answers; none where it does not run.
+    pub fn node_agent(&self) -> Option<SocketAddr> {
+        self.components.node_agent_address
+    }
+
     pub fn url(&self) -> &str {
         &self.server.kubeconfig.server
     }
@@ -110,6 +115,7 @@ pub struct Components {
     scheduler: Option<JoinHandle<Result<()>>>,
     descheduler: Option<JoinHandle<Result<()>>>,
     node_agent: Option<JoinHandle<Result<()>>>,
+    node_agent_address: Option<SocketAddr>,
 }
 
 impl Components {
@@ -138,9 +144,12 @@ impl Components {
         let agent = args.node_agent.as_deref().zip(fleet.nodes().first());
         let hollow = agent.map_or_else(|| fleet.clone(), |(_, node)| fleet.without(&node.name));
         let reported = run_nodes(&mut parts, &fleet, &hollow, client, &SystemClock::shared(), clock);
-        let agent = match agent {
-            Some((folder, node)) => Some(node_agent::start(node, folder, client, clock, args.seed).await?),
-            None => None,
+        let (node_agent, node_agent_address) = match agent {
+            Some((folder, node)) => {
+                let (running, address) = node_agent::start(node, folder, client, clock, args.seed).await?;
+                (Some(running), Some(address))
+            }
+            None => (None, None),
         };
         if let Some(manager) = &mut manager {
             progress.step("NodeSLOs and NodeMetrics");
@@ -166,7 +175,7 @@ impl Components {
             fleet.populate(client, pods_per_node, |done| progress.count(done, of)).await?;
         }
         progress.finish();
-        Ok(Self { parts, manager, scheduler, descheduler, node_agent: agent })
+        Ok(Self { parts, manager, scheduler, descheduler, node_agent, node_agent_address })
     }
 
     /// Waits until a part ends by itself, which means that something is wrong; for ever, if nothing is.
@@ -252,7 +261,12 @@ async fn run_cluster(args: &UpArgs, scenario: Option<Scenario>, screen: Screen) 
     drop(progress);
     // Whoever reads this may have stopped reading; the cluster goes on.
     let ahead = cluster.time().is_ahead();
-    let at = greeting::Place { server: cluster.url(), kubeconfig: &cluster.kubeconfig, scheduler: cluster.scheduler };
+    let at = greeting::Place {
+        server: cluster.url(),
+        kubeconfig: &cluster.kubeconfig,
+        scheduler: cluster.scheduler,
+        node_agent: cluster.node_agent(),
+    };
     let greeting = greeting::greeting(args, &at, ahead, screen);
     let _ = writeln!(std::io::stdout(), "{greeting}");
     let player = Player {

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, net::SocketAddr, path::Path};
 
-use super::{node_agent, scheduler::ASKED};
+use super::{node_agent::best_effort_folder, scheduler::ASKED};
 use crate::{cli::UpArgs, screen::Screen};
 
 /// Where the parts of the cluster are.
@@ -13,11 +13,13 @@ pub struct Place<'a> {
     pub kubeconfig: &'a Path,
     /// Where the scheduler answers over HTTP.
     pub scheduler: Option<SocketAddr>,
+    /// Where koordlet answers over HTTP.
+    pub node_agent: Option<SocketAddr>,
 }
 
 /// The text that is printed when everything runs.
 pub fn greeting(args: &UpArgs, at: &Place<'_>, ahead: bool, screen: Screen) -> String {
-    let Place { server, kubeconfig, scheduler } = *at;
+    let Place { server, kubeconfig, scheduler, node_agent } = *at;
     let mut text = format!("\nA cluster with {} hollow nodes runs at {server}.\n", args.nodes);
     if args.no_manager {
         text.push_str("koord-manager is not part of it (--no-manager).\n");
@@ -28,9 +30,14 @@ pub fn greeting(args: &UpArgs, at: &Place<'_>, ahead: bool, screen: Screen) -> S
             "koord-scheduler answers at http://{address}: koordctl queue list --scheduler http://{address}"
         );
     }
-    if let Some(folder) = &args.node_agent {
-        let file = node_agent::best_effort_folder(folder).join("cpu.max");
-        let _ = writeln!(text, "koordlet runs on hollow-0, on files in {}: cat {}", folder.display(), file.display());
+    if let Some((folder, address)) = args.node_agent.as_ref().zip(node_agent) {
+        let file = best_effort_folder(folder).join("cpu.max");
+        let _ = writeln!(
+            text,
+            "koordlet runs on hollow-0, on files in {}: cat {}; koordctl node status hollow-0 --address {address}",
+            folder.display(),
+            file.display()
+        );
     }
     if (args.speed() - 1.0).abs() > f64::EPSILON {
         let _ = writeln!(text, "Its time runs {} times as fast as yours.", args.speed());
@@ -118,6 +125,7 @@ mod tests {
             server: "https://127.0.0.1:6443",
             kubeconfig: Path::new("/home/me/my cluster/koord's"),
             scheduler: Some(ASKED),
+            node_agent: None,
         };
         let text = greeting(&args(&[]), &at, false, Screen::ENDLESS);
         assert!(text.contains(r"export KUBECONFIG='/home/me/my cluster/koord'\''s'"), "{text}");
@@ -125,7 +133,7 @@ mod tests {
         let elsewhere = Place { scheduler: Some(SocketAddr::from(([127, 0, 0, 1], 20251))), ..at };
         let text = greeting(&args(&[]), &elsewhere, false, Screen::ENDLESS);
         assert!(text.contains("koordctl queue list --scheduler http://127.0.0.1:20251"), "{text}");
-        let at = Place { server: "", kubeconfig: Path::new("k"), scheduler: None };
+        let at = Place { server: "", kubeconfig: Path::new("k"), scheduler: None, node_agent: None };
         let of = |more: &[&str], ahead, screen| greeting(&args(more), &at, ahead, screen);
         assert!(of(&["--speed=60"], false, Screen::ENDLESS).contains("60 times as fast"));
         assert!(of(&[], true, Screen::ENDLESS).contains("ahead of yours"));

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    net::Ipv4Addr,
+    net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -54,31 +54,39 @@ pub fn check(folder: &Path) -> Result<()> {
     }
 }
 
-/// Makes the machine of a node, and runs its kernel, its kubelet's port and koordlet, until one of them ends by itself.
+/// Makes the machine of a node, and runs its kernel, its kubelet's port and koordlet, until one of them ends by itself. Gives the address at which koordlet answers, too.
 pub async fn start(
     node: &HollowNode,
     folder: &Path,
     client: &Client,
     clock: &SharedClock,
     seed: u64,
-) -> Result<JoinHandle<Result<()>>> {
+) -> Result<(JoinHandle<Result<()>>, SocketAddr)> {
     let folder = std::path::absolute(folder)?;
     let machine = Machine::create(node, &folder).with_context(|| format!("--node-agent {}", folder.display()))?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("no port of 127.0.0.1 is free")?;
     let port = listener.local_addr()?.port();
+    let address = free_address()?;
     let pods = Arc::new(Mutex::new(pod_list(&[])));
     let router = kubelet(Arc::clone(&pods));
     say_address(client, &node.name).await?;
     let world = World { machine, node: node.clone(), client: client.clone(), clock: Arc::clone(clock), pods };
-    let agent = agent(&folder, &node.name, port, client, clock, seed)?;
-    Ok(tokio::spawn(async move {
+    let agent = agent(&folder, &node.name, (port, address), client, clock, seed)?;
+    let running = tokio::spawn(async move {
         let server = Server::new(Limits::small());
         tokio::select! {
             ended = agent => ended,
             ended = world.run() => ended.with_context(|| format!("--node-agent {}", folder.display())),
             () = server.serve(listener, None, router, std::future::pending()) => Ok(()),
         }
-    }))
+    });
+    Ok((running, address))
+}
+
+/// An address of this machine that no program uses.
+fn free_address() -> Result<SocketAddr> {
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no port of 127.0.0.1 is free")?;
+    Ok(listener.local_addr()?)
 }
 
 /// The node says where its kubelet answers, beside the address that it has as a hollow node.
@@ -110,7 +118,7 @@ fn kubelet(pods: Arc<Mutex<Value>>) -> Router {
 fn agent(
     folder: &Path,
     node: &str,
-    kubelet_port: u16,
+    (kubelet_port, address): (u16, SocketAddr),
     client: &Client,
     clock: &SharedClock,
     seed: u64,
@@ -131,7 +139,7 @@ fn agent(
     ];
     let mut arguments: Vec<String> = folders.into_iter().map(|(name, path)| format!("--{name}={}", at(path))).collect();
     arguments.extend([
-        "--addr=0".to_owned(),
+        format!("--addr={address}"),
         "--kubelet-insecure-tls=true".to_owned(),
         format!("--kubelet-read-only-port={kubelet_port}"),
         format!("--kubelet-preferred-address-type={ADDRESS_TYPE}"),
@@ -149,8 +157,8 @@ fn agent(
     let program = ControllerSettings {
         kubeconfig: None,
         namespaces: Vec::new(),
-        metrics: None,
-        health: None,
+        metrics: checked.address,
+        health: checked.address,
         traces: None,
         lease_namespace: None,
         requests_per_second: QPS,

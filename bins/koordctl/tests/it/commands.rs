@@ -26,7 +26,7 @@ fn bash_offers(words: &str) -> String {
 #[test]
 fn bash_completes_commands_flags_and_values() {
     assert_eq!(bash_offers("koordctl u"), "up");
-    assert_eq!(bash_offers("koordctl up --no"), "--nodes --no-manager --no-scheduler --no-descheduler");
+    assert_eq!(bash_offers("koordctl up --no-"), "--no-manager --no-scheduler --no-descheduler");
     assert_eq!(bash_offers("koordctl up --profile h"), "hardened");
     assert_eq!(bash_offers("koordctl crd a"), "apply");
 }

@@ -306,6 +306,12 @@ fn koordlet_suppresses_and_evicts_on_a_machine_of_files() {
         limits.into_iter().any(|limit| limit.trim() == (4u64 << 30).to_string())
     });
     wait("best-effort pods have no quota", &|| quota().is_some());
+    // The address stands in the greeting.
+    let address = up.greeting.split("--address ").nth(1).unwrap().split_whitespace().next().unwrap();
+    let explained =
+        koordctl().args(["node", "explain", "hollow-0", "default/job", "--address", address]).output().unwrap();
+    let text = String::from_utf8_lossy(&explained.stdout).into_owned();
+    assert!(text.contains("batch memory limit = 4294967296") && text.contains("CPUSuppress"), "{explained:?}");
     let metric = "/apis/slo.koordinator.sh/v1alpha1/nodemetrics/hollow-0";
     api.merge(metric, &json!({"metadata": {"annotations": {"hollow.koordinator.sh/load": "1"}}})).unwrap();
     wait("the pod is not evicted", &|| {

@@ -32,6 +32,23 @@ struct Amounts {
     memory_limit: Option<i64>,
 }
 
+/// Where the amounts of a pod stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Resources,
+    Annotation,
+}
+
+impl Source {
+    /// The setting of a resource.
+    fn of(self, resource: &'static str) -> &'static str {
+        match self {
+            Self::Resources => resource,
+            Self::Annotation => EXTENDED_RESOURCE_SPEC.name(),
+        }
+    }
+}
+
 impl BatchRule {
     /// The values of a pod: the sums over its containers and sidecars. `None` for pods of other classes, and those without batch resources.
     ///
@@ -65,48 +82,49 @@ impl BatchRule {
             return None;
         }
         if let Some(amounts) = listed.and_then(specified) {
-            return Some(self.values(&amounts, BATCH_CPU));
+            return Some(self.values(&amounts, Source::Resources));
         }
         let annotation = pod.read(&EXTENDED_RESOURCE_SPEC, refused).ok()??;
         let written = annotation.containers.as_ref()?.get(name)?;
-        Some(self.values(&written_amounts(written), EXTENDED_RESOURCE_SPEC.name()))
+        Some(self.values(&written_amounts(written), Source::Annotation))
     }
 
-    fn values(&self, amounts: &Amounts, source: &'static str) -> Values {
+    fn values(&self, amounts: &Amounts, source: Source) -> Values {
+        let (cpu, memory) = (source.of(BATCH_CPU), source.of(BATCH_MEMORY));
         let request = amounts.cpu_request.unwrap_or_default();
         let shares = shares_of_milli_cpu(request);
         let formula = format!("batch CPU requests {request}m × 1024 / 1000, from 2 to 262144 = {shares}");
         let memory_limit = match amounts.memory_limit {
             Some(bytes) if bytes > 0 => {
-                Wanted::new(Value::Amount(bytes), source, format!("batch memory limit = {bytes}"))
+                Wanted::new(Value::Amount(bytes), memory, format!("batch memory limit = {bytes}"))
             }
-            _ => Wanted::new(Value::Unlimited, source, "no limit: batch memory is not limited"),
+            _ => Wanted::new(Value::Unlimited, memory, "no limit: batch memory is not limited"),
         };
         Values {
-            shares: Some(Wanted::new(shares, source, formula)),
-            quota: Some(self.quota(amounts.cpu_limit.unwrap_or(-1), source)),
+            shares: Some(Wanted::new(shares, cpu, formula)),
+            quota: Some(self.quota(amounts.cpu_limit.unwrap_or(-1), cpu)),
             memory_limit: Some(memory_limit),
             ..Values::default()
         }
     }
 
-    fn quota(&self, milli: i64, source: &'static str) -> Wanted<Value> {
+    fn quota(&self, milli: i64, setting: &'static str) -> Wanted<Value> {
         if self.is_quota_suppressed {
-            let setting = "NodeSLO resourceUsedThresholdWithBE.cpuSuppressPolicy";
-            return Wanted::new(Value::Unlimited, setting, "no quota: policy cfsQuota limits all BE pods together");
+            let policy = "NodeSLO resourceUsedThresholdWithBE.cpuSuppressPolicy";
+            return Wanted::new(Value::Unlimited, policy, "no quota: policy cfsQuota limits all BE pods together");
         }
         let quota = quota_of_milli_cpu(milli);
         let Value::Amount(full) = quota else {
-            return Wanted::new(quota, source, "no quota: batch CPU is not limited");
+            return Wanted::new(quota, setting, "no quota: batch CPU is not limited");
         };
         // Whoever writes 8 means eight CPUs and gets eight thousandths of one.
         let hint = if milli < 10 { " (batch CPU is counted in thousandths of a CPU)" } else { "" };
         let formula = format!("batch CPU limit {milli}m × {CFS_PERIOD_US} µs / 1000, at least 1000{hint}");
         match scaled(full, self.ratio) {
             Some((scaled, ratio)) => {
-                Wanted::new(Value::Amount(scaled), source, format!("{formula} = {full}, / {ratio} = {scaled}"))
+                Wanted::new(Value::Amount(scaled), setting, format!("{formula} = {full}, / {ratio} = {scaled}"))
             }
-            None => Wanted::new(quota, source, format!("{formula} = {full}")),
+            None => Wanted::new(quota, setting, format!("{formula} = {full}")),
         }
     }
 }
@@ -118,13 +136,13 @@ pub(crate) fn scaled(quota_us: i64, ratio: Option<f64>) -> Option<(i64, f64)> {
 }
 
 /// The batch resources of the containers that have some, and where they stand: in the pod that the kubelet lists, else in the annotation.
-fn pod_amounts(pod: &PodView<'_>, refused: &mut Vec<Refused>) -> Option<(Vec<Amounts>, &'static str)> {
+fn pod_amounts(pod: &PodView<'_>, refused: &mut Vec<Refused>) -> Option<(Vec<Amounts>, Source)> {
     if pod.qos_label() != Some(QosClass::Be) {
         return None;
     }
     let listed: Vec<Amounts> = pod.listed.into_iter().flat_map(Pod::running_containers).filter_map(specified).collect();
     if !listed.is_empty() {
-        return Some((listed, BATCH_CPU));
+        return Some((listed, Source::Resources));
     }
     let annotation = pod.read(&EXTENDED_RESOURCE_SPEC, refused).ok()??;
     // Init containers may be listed too; only those that run beside the others count.
@@ -136,7 +154,7 @@ fn pod_amounts(pod: &PodView<'_>, refused: &mut Vec<Refused>) -> Option<(Vec<Amo
     let containers = annotation.containers.unwrap_or_default();
     let amounts: Vec<Amounts> =
         containers.iter().filter(|(name, _)| runs(name)).map(|(_, written)| written_amounts(written)).collect();
-    (!amounts.is_empty()).then_some((amounts, EXTENDED_RESOURCE_SPEC.name()))
+    (!amounts.is_empty()).then_some((amounts, Source::Annotation))
 }
 
 /// The batch resources in the specification of a container; `None` when it names none.

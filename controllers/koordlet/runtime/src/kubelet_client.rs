@@ -103,7 +103,7 @@ impl KubeletClient {
         Ok(client)
     }
 
-    /// The kubelet's certificate is its own as long as nobody signs another for it; it knows the users of the API server.
+    /// The kubelet's certificate is self-signed unless another authority signs one; it knows the users of the API server.
     fn with_credentials(&self, url: http::Uri) -> Config {
         let mut config = self.config.clone();
         config.cluster_url = url;

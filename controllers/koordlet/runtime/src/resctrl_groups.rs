@@ -32,7 +32,7 @@ pub(crate) fn ensure_group(
     let folder = resctrl.join(name);
     if let Err(error) = writer.create_folder(&folder) {
         let reason = format!("{}: {error}", folder.display());
-        change.refused = Some((reason, "mount resctrl, and remove groups that nobody uses: a machine has few"));
+        change.refused = Some((reason, "mount resctrl, and remove unused groups: a machine has few"));
         return change;
     }
     let path = folder.join("schemata");

@@ -179,7 +179,7 @@ impl Outside {
     /// Does one thing; an answer comes as an input.
     fn carry_out(&self, effect: Effect, api: &Api, node: Option<&Arc<Node>>) {
         let inputs = self.inputs.clone();
-        // Nobody waits for an answer where nobody takes inputs any more.
+        // An answer that no task takes any more is dropped.
         let answer = move |input| drop(inputs.send(input));
         match effect {
             Effect::AskKubelet(path) => {

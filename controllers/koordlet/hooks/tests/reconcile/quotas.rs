@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use koord_koordlet_framework::Precedence;
+use koord_koordlet_framework::{Precedence, Target};
 use koord_koordlet_hooks::Hook;
+use koord_koordlet_system::Resource;
 use serde_json::json;
 
 use crate::fixture::{EXTENDED, GIB, NodeOfTest, STATUS, batch, be, limits, plain, pod};
@@ -52,6 +53,18 @@ fn be_pods_and_containers_have_their_batch_resources() {
             );
         }
     }
+}
+
+#[test]
+fn each_value_names_the_resource_that_it_follows_from() {
+    let pod = be(&json!([batch(1500, "1Gi")]), &json!([]));
+    let outcome = NodeOfTest::new(&[Hook::BatchResource]).reconcile(&[Arc::clone(&pod)]);
+    let setting = |resource: Resource| {
+        let target = Target::Cgroup { cgroup: pod.cgroup.clone(), resource };
+        outcome.constraints.0.iter().find(|constraint| constraint.target == target).unwrap().reason.setting
+    };
+    let settings = [Resource::CpuShares, Resource::CpuQuota, Resource::MemoryLimit].map(setting);
+    assert_eq!(settings, ["kubernetes.io/batch-cpu", "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"]);
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub struct ColdPageCollector {
     node_memory: KeptFile,
     pods: KeptPods<ColdFiles, ()>,
     applications: Vec<(Arc<str>, ColdFiles)>,
-    /// Whether the kernel was told to look for idle pages.
+    /// Whether the kernel looks for idle pages since the agent has turned that on.
     is_set_up: bool,
     has_started: bool,
 }
