@@ -12,7 +12,7 @@ use koord_koordlet_runtime::{
 };
 use koord_koordlet_system::Roots;
 use koord_program::{
-    MetricFlags, ShownVersion,
+    ControllerSettings, MetricFlags, ShownVersion,
     flags::{FeatureGates, Klog, accepted, from_go, listen_address, span, switch, wrong},
     gates::Gates,
     logs, shown_version,
@@ -455,6 +455,21 @@ impl Checked {
             pouch: options.pouch_endpoint.clone().into(),
         };
         Runtimes::new(&self.roots().var_run, endpoints)
+    }
+
+    /// How the program around the agent runs.
+    pub fn program_settings(&self) -> ControllerSettings {
+        ControllerSettings {
+            kubeconfig: None,
+            namespaces: Vec::new(),
+            metrics: self.address,
+            health: self.address,
+            traces: None,
+            lease_namespace: None,
+            requests_per_second: self.options.kube_api_qps as f32,
+            requests_burst: self.options.kube_api_burst,
+            gates: self.gates.clone(),
+        }
     }
 
     /// How the agent runs.

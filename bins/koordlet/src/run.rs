@@ -46,17 +46,7 @@ pub async fn run(checked: Checked, stop: CancellationToken) -> Result<()> {
     let settings = checked.settings();
     let runtimes = checked.runtimes();
     let kubelet = KubeletClient::new(settings.kubelet.clone(), config);
-    let program = ControllerSettings {
-        kubeconfig: None,
-        namespaces: Vec::new(),
-        metrics: checked.address,
-        health: checked.address,
-        traces: None,
-        lease_namespace: None,
-        requests_per_second: checked.options.kube_api_qps as f32,
-        requests_burst: checked.options.kube_api_burst,
-        gates: checked.gates,
-    };
+    let program = checked.program_settings();
     let exposition = checked.options.metrics.with_manifest(checked.exposition);
     run_with(settings, program, exposition, kubelet, runtimes, dependencies, stop).await
 }

@@ -23,7 +23,10 @@ use self::{
     cpu::{Demand, share_out},
     files::{cgroup_files, machine_files, memory_stat, proc_stat},
 };
-use crate::node::HollowNode;
+use crate::{
+    node::HollowNode,
+    report::{held_memory, system_cpu},
+};
 
 /// How the folders of pods are named.
 pub const LAYOUT: Layout = Layout::new(Version::V2, Driver::Systemd);
@@ -125,7 +128,7 @@ impl Machine {
         let best_effort = self.limit(&LAYOUT.qos(QosFolder::BestEffort));
         let pods: Vec<MachinePod> = self.pods.values().cloned().collect();
         let demands: Vec<Demand> = pods.iter().map(|pod| self.demand(pod, share)).collect();
-        let system = self.cpus as f64 * (0.02 + 0.10 * share);
+        let system = self.cpus as f64 * system_cpu(share);
         let given = share_out(self.cpus as f64 - system, best_effort, &demands);
         let mut classes: BTreeMap<QosFolder, f64> = BTreeMap::new();
         for ((pod, cores), demand) in pods.iter().zip(&given).zip(&demands) {
@@ -189,7 +192,7 @@ impl Machine {
     fn memory_in_use(&self, share: f64) -> io::Result<u64> {
         let mut all = 0;
         for pod in self.pods.values() {
-            let held = if pod.is_best_effort() { 0.8 } else { 0.4 + 0.4 * share };
+            let held = if pod.is_best_effort() { 0.8 } else { held_memory(share) };
             let bytes = (pod.memory_bytes as f64 * held) as u64;
             all += bytes;
             for cgroup in [pod.cgroup()].into_iter().chain(pod.containers()) {

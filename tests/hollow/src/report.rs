@@ -30,18 +30,28 @@ struct Usage {
     memory_bytes: f64,
 }
 
+/// The share of its CPUs that the machine itself uses at a load.
+pub(crate) fn system_cpu(share: f64) -> f64 {
+    0.02 + 0.10 * share
+}
+
+/// The share of the memory that it requests which a pod holds at a load.
+pub(crate) fn held_memory(share: f64) -> f64 {
+    0.4 + 0.4 * share
+}
+
 impl Usage {
     /// Of the machine itself: daemons and kernel, which work more when the pods do.
     fn of_system(node: &HollowNode, share: f64) -> Self {
         Usage {
-            cpu_milli: node.cpu_milli as f64 * (0.02 + 0.10 * share),
+            cpu_milli: node.cpu_milli as f64 * system_cpu(share),
             memory_bytes: node.memory_bytes as f64 * (0.04 + 0.02 * share),
         }
     }
 
     /// Of a pod: CPU follows the load, memory is mostly held whatever the load.
     fn of_pod(pod: &RunningPod, share: f64) -> Self {
-        Usage { cpu_milli: pod.cpu_milli as f64 * share, memory_bytes: pod.memory_bytes as f64 * (0.4 + 0.4 * share) }
+        Usage { cpu_milli: pod.cpu_milli as f64 * share, memory_bytes: pod.memory_bytes as f64 * held_memory(share) }
     }
 
     fn plus(self, other: Self) -> Self {

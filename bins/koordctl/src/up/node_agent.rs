@@ -19,7 +19,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use koord_koordlet_runtime::KubeletClient;
 use koord_koordlet_system::Version;
 use koord_listen::{Limits, Server};
-use koord_program::{ControllerSettings, Dependencies};
+use koord_program::Dependencies;
 use koord_runtime::{clock::SharedClock, random::Random};
 use koordlet::{Options, run_with};
 use kube::{
@@ -31,9 +31,6 @@ use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-/// Requests of the agent a second, and at once: its defaults.
-const QPS: f32 = 20.0;
-const BURST: u32 = 30;
 /// How often the machine goes on, in the cluster's time.
 const TICK: Duration = Duration::from_millis(200);
 /// The address of the node at which the kubelet of the machine answers.
@@ -154,17 +151,7 @@ fn agent(
     let checked = options.check_in(&environment)?;
     let mut settings = checked.settings();
     settings.cgroup_version = Some(Version::V2);
-    let program = ControllerSettings {
-        kubeconfig: None,
-        namespaces: Vec::new(),
-        metrics: checked.address,
-        health: checked.address,
-        traces: None,
-        lease_namespace: None,
-        requests_per_second: QPS,
-        requests_burst: BURST,
-        gates: checked.gates.clone(),
-    };
+    let program = checked.program_settings();
     let kubelet = KubeletClient::new(settings.kubelet.clone(), Config::new(http::Uri::from_static("http://127.0.0.1")));
     let (runtimes, exposition) = (checked.runtimes(), checked.exposition);
     let dependencies = Dependencies {
